@@ -1,0 +1,53 @@
+// Copyright The Rollcall Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package multicluster
+
+import (
+	"errors"
+	"fmt"
+)
+
+var (
+	// ErrClusterNotFound says that no cluster of that name is engaged. Test
+	// for it with errors.Is.
+	ErrClusterNotFound = errClusterNotFound()
+
+	// ErrClusterNotReady says that the provider knows the cluster but has not
+	// engaged it: it is still connecting, or cannot be reached. Every error
+	// that is ErrClusterNotReady is ErrClusterNotFound too, so that code
+	// which only knows the latter keeps working.
+	ErrClusterNotReady = errors.New("cluster not ready")
+)
+
+func errClusterNotFound() error {
+	return errors.New("cluster not found")
+}
+
+// NotFoundError returns an error that names the cluster and is
+// ErrClusterNotFound.
+func NotFoundError(clusterName ClusterName) error {
+	return fmt.Errorf("cluster %q: %w", clusterName, ErrClusterNotFound)
+}
+
+// NotReadyError returns an error that names the cluster, gives the reason why
+// it is not engaged, and is both ErrClusterNotReady and ErrClusterNotFound.
+func NotReadyError(clusterName ClusterName, reason string) error {
+	return &notReadyError{clusterName: clusterName, reason: reason}
+}
+
+type notReadyError struct {
+	clusterName ClusterName
+	reason      string
+}
+
+func (e *notReadyError) Error() string {
+	if e.reason == "" {
+		return fmt.Sprintf("cluster %q: %v", e.clusterName, ErrClusterNotReady)
+	}
+	return fmt.Sprintf("cluster %q: %v: %s", e.clusterName, ErrClusterNotReady, e.reason)
+}
+
+func (e *notReadyError) Unwrap() []error {
+	return []error{ErrClusterNotReady, ErrClusterNotFound}
+}

@@ -1,0 +1,60 @@
+// Copyright The Rollcall Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package multicluster
+
+import (
+	"context"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/cluster"
+)
+
+// ClusterName names a cluster within a Provider. The empty name is the local
+// cluster, the one that the manager itself was given a rest.Config for.
+type ClusterName string
+
+// Empty tells whether the name is that of the local cluster.
+func (clusterName ClusterName) Empty() bool {
+	return clusterName == ""
+}
+
+// String returns the name as it is.
+func (clusterName ClusterName) String() string {
+	return string(clusterName)
+}
+
+// Aware is told of clusters as they come and go.
+type Aware interface {
+	// Engage starts whatever the implementation does for a cluster. It returns
+	// without waiting for that to be up: caches may still be filling when it
+	// returns. The context lives as long as the cluster is engaged; when it
+	// ends, everything started for the cluster must stop.
+	//
+	// Engaging a name again replaces what was engaged under it before. Engage
+	// may be called from any goroutine.
+	Engage(context.Context, ClusterName, cluster.Cluster) error
+}
+
+// Provider finds clusters and keeps them connected. All methods may be called
+// from any goroutine.
+type Provider interface {
+	// Get returns the engaged cluster of that name. It neither blocks nor
+	// connects. The error is ErrClusterNotFound (by errors.Is) where there is
+	// no such cluster, and also ErrClusterNotReady where the provider knows of
+	// the cluster but has not engaged it (yet, or for now).
+	Get(ctx context.Context, clusterName ClusterName) (cluster.Cluster, error)
+
+	// IndexField adds a field index to the cache of every cluster, those
+	// there now and those to come. As with a single cluster, an index must be
+	// added before the informer of its kind is started.
+	IndexField(ctx context.Context, obj client.Object, field string, extractValue client.IndexerFunc) error
+}
+
+// ProviderRunnable is a Provider that finds clusters by itself once started.
+// The multi-cluster manager starts it, so a program must not.
+type ProviderRunnable interface {
+	// Start finds clusters and engages them with the Aware until the context
+	// ends. It blocks. All that it started has ended when it returns.
+	Start(context.Context, Aware) error
+}
