@@ -1,0 +1,32 @@
+// Copyright The Rollcall Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package inventory
+
+import (
+	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"slices"
+)
+
+// Fingerprint returns a digest of what a connection to the profile's cluster
+// depends on: its access providers, in any order. Two versions of a profile
+// with the same fingerprint lead to the same connection, whatever else
+// changed: conditions, properties, labels and their times.
+func Fingerprint(profile *Profile) string {
+	providers := AccessProviders(profile)
+	slices.SortFunc(providers, func(a, b AccessProvider) int { return cmp.Compare(a.Name, b.Name) })
+
+	digest := sha256.New()
+	for i := range providers {
+		if err := json.NewEncoder(digest).Encode(&providers[i]); err != nil {
+			// Only an extension that is not JSON gets here. Such a profile
+			// cannot come from an API server; its text still tells changes apart.
+			fmt.Fprintf(digest, "%+v\n", providers[i])
+		}
+	}
+	return hex.EncodeToString(digest.Sum(nil))
+}
