@@ -1,0 +1,89 @@
+// Copyright The Rollcall Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package basic is the coordinator that engages every cluster with every
+// component in this process.
+package basic
+
+import (
+	"context"
+	"errors"
+	"sync"
+
+	"sigs.k8s.io/controller-runtime/pkg/cluster"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+
+	"github.com/rollcall-dev/rollcall/pkg/mc/multicluster"
+)
+
+// Coordinator engages every cluster with every component, whichever of the
+// two comes first, once each. All methods may be called from any goroutine.
+type Coordinator struct {
+	mu      sync.Mutex // guards what follows; not held while a component is called
+	aware   []multicluster.Aware
+	engaged map[multicluster.ClusterName]*engagement
+}
+
+type engagement struct {
+	ctx     context.Context
+	cluster cluster.Cluster
+}
+
+// New returns a coordinator without components and clusters.
+func New() *Coordinator {
+	return &Coordinator{engaged: map[multicluster.ClusterName]*engagement{}}
+}
+
+// AddAware adds a component and engages the clusters with it that are there
+// already. Should it fail to engage one of those, that is logged, and it hears
+// of that cluster again only when the cluster is engaged anew.
+func (c *Coordinator) AddAware(r multicluster.Aware) {
+	c.mu.Lock()
+	c.aware = append(c.aware, r)
+	engaged := make(map[multicluster.ClusterName]*engagement, len(c.engaged))
+	for name, e := range c.engaged {
+		engaged[name] = e
+	}
+	c.mu.Unlock()
+
+	for name, e := range engaged {
+		if e.ctx.Err() != nil {
+			continue
+		}
+		if err := r.Engage(e.ctx, name, e.cluster); err != nil {
+			log.FromContext(e.ctx).Error(err, "Failed to engage a cluster with a component added late", "cluster", name)
+		}
+	}
+}
+
+// Engage engages the cluster with all components, those there now and those
+// added while the context lives. All are told, also after one has failed; the
+// errors are joined.
+func (c *Coordinator) Engage(ctx context.Context, name multicluster.ClusterName, cl cluster.Cluster) error {
+	e := &engagement{ctx: ctx, cluster: cl}
+	c.mu.Lock()
+	c.engaged[name] = e
+	aware := append([]multicluster.Aware(nil), c.aware...)
+	c.mu.Unlock()
+	context.AfterFunc(ctx, func() { c.forget(name, e) })
+
+	var errs []error
+	for _, r := range aware {
+		errs = append(errs, r.Engage(ctx, name, cl))
+	}
+	return errors.Join(errs...)
+}
+
+func (c *Coordinator) forget(name multicluster.ClusterName, e *engagement) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.engaged[name] == e {
+		delete(c.engaged, name)
+	}
+}
+
+// Runnable returns nil: this coordinator has nothing to run.
+func (c *Coordinator) Runnable() manager.Runnable {
+	return nil
+}

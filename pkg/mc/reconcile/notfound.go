@@ -1,0 +1,44 @@
+// Copyright The Rollcall Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package reconcile
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/rollcall-dev/rollcall/pkg/mc/multicluster"
+)
+
+// ClusterNotFoundWrapper passes requests to another reconciler and takes
+// multicluster.ErrClusterNotFound from it for success: a request for a cluster
+// that has left is done. Should the cluster come back, its first listing
+// enqueues its objects anew, so nothing is lost.
+type ClusterNotFoundWrapper[request comparable] struct {
+	wrapped reconcile.TypedReconciler[request]
+}
+
+// NewClusterNotFoundWrapper wraps a reconciler in a ClusterNotFoundWrapper.
+func NewClusterNotFoundWrapper[request comparable](w reconcile.TypedReconciler[request]) reconcile.TypedReconciler[request] {
+	return &ClusterNotFoundWrapper[request]{wrapped: w}
+}
+
+// Reconcile calls the wrapped reconciler.
+func (r *ClusterNotFoundWrapper[request]) Reconcile(ctx context.Context, req request) (reconcile.Result, error) {
+	result, err := r.wrapped.Reconcile(ctx, req)
+	if errors.Is(err, multicluster.ErrClusterNotFound) {
+		return reconcile.Result{}, nil
+	}
+	return result, err
+}
+
+// String names the wrapped reconciler.
+func (r *ClusterNotFoundWrapper[request]) String() string {
+	if s, ok := r.wrapped.(fmt.Stringer); ok {
+		return s.String()
+	}
+	return fmt.Sprintf("%T", r.wrapped)
+}

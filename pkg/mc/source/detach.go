@@ -1,0 +1,83 @@
+// Copyright The Rollcall Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package source
+
+import (
+	"context"
+	"sync"
+
+	toolscache "k8s.io/client-go/tools/cache"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// detachingCache is a cache whose informers forget the event handlers that
+// were added through it when a context ends.
+type detachingCache struct {
+	cache.Cache
+
+	mu       sync.Mutex // guards what follows
+	ended    bool
+	attached []attachment
+}
+
+type attachment struct {
+	informer     cache.Informer
+	registration toolscache.ResourceEventHandlerRegistration
+}
+
+func (c *detachingCache) GetInformer(ctx context.Context, obj client.Object, opts ...cache.InformerGetOption) (cache.Informer, error) {
+	informer, err := c.Cache.GetInformer(ctx, obj, opts...)
+	if err != nil {
+		return nil, err
+	}
+	return &detachingInformer{Informer: informer, cache: c}, nil
+}
+
+// detachOnEnd takes the handlers off when the context ends, also those that
+// are added just then.
+func (c *detachingCache) detachOnEnd(ctx context.Context) {
+	context.AfterFunc(ctx, func() {
+		c.mu.Lock()
+		c.ended = true
+		attached := c.attached
+		c.attached = nil
+		c.mu.Unlock()
+		for _, a := range attached {
+			a.detach()
+		}
+	})
+}
+
+func (c *detachingCache) attach(a attachment) {
+	c.mu.Lock()
+	ended := c.ended
+	if !ended {
+		c.attached = append(c.attached, a)
+	}
+	c.mu.Unlock()
+	if ended {
+		a.detach()
+	}
+}
+
+func (a attachment) detach() {
+	// The only error is that of a registration which is not the informer's.
+	_ = a.informer.RemoveEventHandler(a.registration)
+}
+
+type detachingInformer struct {
+	cache.Informer
+	cache *detachingCache
+}
+
+// AddEventHandlerWithOptions is how controller-runtime's Kind source adds its
+// handler.
+func (i *detachingInformer) AddEventHandlerWithOptions(handler toolscache.ResourceEventHandler, options toolscache.HandlerOptions) (toolscache.ResourceEventHandlerRegistration, error) {
+	registration, err := i.Informer.AddEventHandlerWithOptions(handler, options)
+	if err == nil {
+		i.cache.attach(attachment{informer: i.Informer, registration: registration})
+	}
+	return registration, err
+}

@@ -1,0 +1,113 @@
+// Copyright The Rollcall Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package source
+
+import (
+	"context"
+	"fmt"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/cluster"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	"k8s.io/client-go/util/workqueue"
+
+	mccontext "github.com/rollcall-dev/rollcall/pkg/mc/context"
+	mchandler "github.com/rollcall-dev/rollcall/pkg/mc/handler"
+	"github.com/rollcall-dev/rollcall/pkg/mc/multicluster"
+	mcreconcile "github.com/rollcall-dev/rollcall/pkg/mc/reconcile"
+)
+
+// Kind watches the objects of a kind in every cluster.
+func Kind[object client.Object](
+	obj object,
+	handler mchandler.TypedEventHandlerFunc[object, mcreconcile.Request],
+	predicates ...predicate.TypedPredicate[object],
+) SyncingSource[object] {
+	return TypedKind(obj, handler, predicates...)
+}
+
+// TypedKind watches the objects of a kind in every cluster, for controllers of
+// any request type.
+func TypedKind[object client.Object, request mcreconcile.ClusterAware[request]](
+	obj object,
+	handler mchandler.TypedEventHandlerFunc[object, request],
+	predicates ...predicate.TypedPredicate[object],
+) TypedSyncingSource[object, request] {
+	return &kind[object, request]{object: obj, handler: handler, predicates: predicates}
+}
+
+type kind[object client.Object, request mcreconcile.ClusterAware[request]] struct {
+	object     object
+	handler    mchandler.TypedEventHandlerFunc[object, request]
+	predicates []predicate.TypedPredicate[object]
+	project    func(cluster.Cluster, object) (object, error)
+	filter     ClusterFilterFunc
+}
+
+func (k *kind[object, request]) WithProjection(project func(cluster.Cluster, object) (object, error)) TypedSyncingSource[object, request] {
+	projected := *k
+	projected.project = project
+	return &projected
+}
+
+func (k *kind[object, request]) WithClusterFilter(filter ClusterFilterFunc) TypedSyncingSource[object, request] {
+	filtered := *k
+	filtered.filter = filter
+	return &filtered
+}
+
+func (k *kind[object, request]) ForCluster(name multicluster.ClusterName, cl cluster.Cluster) (source.TypedSource[request], bool, error) {
+	return k.SyncingForCluster(name, cl)
+}
+
+func (k *kind[object, request]) SyncingForCluster(name multicluster.ClusterName, cl cluster.Cluster) (_ source.TypedSyncingSource[request], _ bool, err error) {
+	if k.filter != nil && !k.filter(name, cl) {
+		return nil, false, nil
+	}
+	// Handlers have no way to say that they cannot be made for a cluster but to
+	// panic, as controller-runtime's do when a scheme lacks a type. That is this
+	// cluster's trouble, not the whole process'.
+	defer func() {
+		if r := recover(); r != nil {
+			err = fmt.Errorf("cannot watch %T in cluster %q: %v", k.object, name, r)
+		}
+	}()
+	obj := k.object
+	if k.project != nil {
+		obj, err = k.project(cl, obj)
+		if err != nil {
+			return nil, false, fmt.Errorf("cannot project %T for cluster %q: %w", k.object, name, err)
+		}
+	}
+	informers := &detachingCache{Cache: cl.GetCache()}
+	return &clusterKind[request]{
+		TypedSyncingSource: source.TypedKind(informers, obj, k.handler(name, cl), k.predicates...),
+		clusterName:        name,
+		informers:          informers,
+	}, true, nil
+}
+
+func (k *kind[object, request]) String() string {
+	return fmt.Sprintf("multi-cluster kind source: %T", k.object)
+}
+
+// clusterKind is the Kind source of one cluster. Unlike controller-runtime's,
+// which lives as long as its cache, it takes its event handler off the informer
+// when its context ends: a cluster's cache may outlive an engagement.
+type clusterKind[request mcreconcile.ClusterAware[request]] struct {
+	source.TypedSyncingSource[request]
+	clusterName multicluster.ClusterName
+	informers   *detachingCache
+}
+
+func (k *clusterKind[request]) Start(ctx context.Context, queue workqueue.TypedRateLimitingInterface[request]) error {
+	k.informers.detachOnEnd(ctx)
+	return k.TypedSyncingSource.Start(mccontext.WithCluster(ctx, k.clusterName), queue)
+}
+
+func (k *clusterKind[request]) String() string {
+	return fmt.Sprintf("%v in cluster %q", k.TypedSyncingSource, k.clusterName)
+}

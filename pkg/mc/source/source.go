@@ -1,0 +1,49 @@
+// Copyright The Rollcall Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package source
+
+import (
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/cluster"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	"github.com/rollcall-dev/rollcall/pkg/mc/multicluster"
+	mcreconcile "github.com/rollcall-dev/rollcall/pkg/mc/reconcile"
+)
+
+// Source makes the source of each cluster for controllers of Requests.
+type Source = TypedSource[client.Object, mcreconcile.Request]
+
+// TypedSource makes the source of each cluster.
+type TypedSource[object client.Object, request mcreconcile.ClusterAware[request]] interface {
+	// ForCluster returns the source for a cluster, not yet started, and whether
+	// the cluster is to be watched at all. A source that failed is not started
+	// again: ForCluster is called for another. It does no I/O and may be called
+	// from any goroutine.
+	ForCluster(multicluster.ClusterName, cluster.Cluster) (source.TypedSource[request], bool, error)
+}
+
+// SyncingSource is a TypedSyncingSource for controllers of Requests.
+type SyncingSource[object client.Object] TypedSyncingSource[object, mcreconcile.Request]
+
+// TypedSyncingSource is a TypedSource whose sources tell when their initial
+// events have been delivered.
+type TypedSyncingSource[object client.Object, request mcreconcile.ClusterAware[request]] interface {
+	TypedSource[object, request]
+
+	// SyncingForCluster is ForCluster with the type that tells of the sync.
+	SyncingForCluster(multicluster.ClusterName, cluster.Cluster) (source.TypedSyncingSource[request], bool, error)
+
+	// WithProjection returns a copy that watches, in each cluster, what the
+	// function makes of the object: another representation of the same kind,
+	// such as metadata only.
+	WithProjection(func(cluster.Cluster, object) (object, error)) TypedSyncingSource[object, request]
+
+	// WithClusterFilter returns a copy that watches only the clusters for which
+	// the function says true. It is asked once, when a cluster is engaged.
+	WithClusterFilter(ClusterFilterFunc) TypedSyncingSource[object, request]
+}
+
+// ClusterFilterFunc says whether a cluster is to be watched.
+type ClusterFilterFunc func(clusterName multicluster.ClusterName, cluster cluster.Cluster) bool
