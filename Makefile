@@ -1,0 +1,139 @@
+# Copyright The Rollcall Authors
+# SPDX-License-Identifier: Apache-2.0
+
+# Needs nothing but Go, GNU make, git and a module proxy.
+
+GO ?= go
+PKG ?= ./...
+RUN ?=
+BENCH ?= .
+KEEP ?=
+INSTALL_DIR ?=
+BASE ?=
+
+# The race detector needs cgo, which Go switches off where there is no C compiler.
+RACE := $(if $(filter 1,$(shell $(GO) env CGO_ENABLED)),-race)
+TEST := $(GO) test $(RACE) -timeout 15m
+CONTROLPLANE := $(GO) -C hack/controlplane run -mod=readonly -buildvcs=false .
+TOOL := $(GO) tool -modfile=hack/tools/go.mod
+# Modules beside the root one: those with packages, and all.
+CODE_MODULES := hack/controlplane
+MODULES := $(CODE_MODULES) hack/tools
+
+main = $(patsubst %/main.go,./%,$(wildcard $(1)))
+COMMANDS := $(call main,cmd/*/main.go plugins/*/cmd/*/main.go)
+EXAMPLES := $(call main,examples/*/main.go)
+
+.DEFAULT_GOAL := help
+MAKEFLAGS += --no-print-directory
+.DELETE_ON_ERROR:
+
+##@ Use
+
+.PHONY: help
+help: ## List the targets.
+	@awk 'BEGIN {FS = ":.*## "} /^##@/ {printf "\n%s\n", substr($$0, 5)} \
+		/^[a-z-]+:.*## / {printf "  make %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+.PHONY: quickstart
+quickstart: ## Show Rollcall at work on real control planes. KEEP=1 leaves them running.
+	@assets=$$($(CONTROLPLANE)) && \
+	KUBEBUILDER_ASSETS=$$assets KEEP=$(KEEP) $(GO) run ./hack/quickstart
+
+.PHONY: build
+build: ## Build the CLI, the plugins and the examples into bin/.
+	@$(if $(COMMANDS)$(EXAMPLES),$(GO) build -trimpath -ldflags '-s -w' -o bin/ $(COMMANDS) $(EXAMPLES),echo 'nothing to build yet')
+
+.PHONY: install
+install: ## Install the CLI and the plugins into GOBIN, or into INSTALL_DIR.
+	@$(if $(COMMANDS),,echo 'nothing to install yet'; exit;) \
+	$(if $(INSTALL_DIR),export GOBIN='$(abspath $(INSTALL_DIR))';) \
+	$(GO) install -trimpath -ldflags '-s -w' $(COMMANDS) && \
+	$(GO) list -f 'installed {{.Target}}' $(COMMANDS)
+
+##@ Test
+
+.PHONY: controlplane
+controlplane: ## Prepare kube-apiserver and etcd for tests, print their folder. Minutes the first time.
+	@$(CONTROLPLANE)
+
+.PHONY: test
+test: ## Run the tests. PKG=./pkg/... picks packages, RUN=Name picks tests. Needs what controlplane prepares.
+	@$(if $(RACE),,echo 'no C compiler: testing without the race detector')
+	@assets=$$($(CONTROLPLANE)) && \
+	KUBEBUILDER_ASSETS=$$assets $(TEST) $(if $(RUN),-run '$(RUN)') $(PKG)
+ifeq ($(PKG)$(RUN),./...)
+	@for module in $(CODE_MODULES); do (cd $$module && $(TEST) ./...) || exit; done
+endif
+
+.PHONY: bench
+bench: ## Run the benchmarks. BENCH=Name picks some. Needs what controlplane prepares.
+	@$(if $(wildcard test),,echo 'no benchmarks yet: there is no test/'; exit;) \
+	assets=$$($(CONTROLPLANE)) && \
+	KUBEBUILDER_ASSETS=$$assets $(GO) test -timeout 60m -run '^$$' -bench '$(BENCH)' -benchmem ./test/...
+
+##@ Verify
+
+.PHONY: verify
+verify: verify-format verify-tidy verify-generated verify-docs lint ## Check everything that needs no test run.
+	@echo 'verify: all good'
+
+.PHONY: verify-format
+verify-format: ## Check that all Go files are formatted.
+	@files=$$(git ls-files -co --exclude-standard '*.go' | grep -v /testdata/ | xargs "$$($(GO) env GOROOT)/bin/gofmt" -l) && \
+	if [ -n "$$files" ]; then echo 'not formatted, see make format:'; echo "$$files"; exit 1; fi
+
+.PHONY: verify-tidy
+verify-tidy: ## Check that go.mod and go.sum of all modules are tidy.
+	@for module in . $(MODULES); do \
+		(cd $$module && $(GO) mod tidy -diff) || { echo "$$module: not tidy, see make tidy"; exit 1; }; done
+
+.PHONY: verify-generated
+verify-generated: ## Check that generated files are up to date. Leaves them so.
+	@sums() { git ls-files -co --exclude-standard | sort | while read -r f; do [ ! -f "$$f" ] || cksum "$$f"; done; }; \
+	before=$$(sums) && $(GO) generate ./... && after=$$(sums) && \
+	if [ "$$before" != "$$after" ]; then echo 'generated files were out of date; commit what changed:'; git status --short; exit 1; fi
+
+.PHONY: verify-docs
+verify-docs: ## Check the links in the docs, and that they name each dependency.
+	@$(GO) run ./hack/doclinks
+	@$(GO) run ./hack/doclinks/dependencies
+
+.PHONY: lint
+lint: ## Run golangci-lint on all modules. Builds it first, in a minute or two.
+	@$(TOOL) golangci-lint run
+	@lint=$$($(TOOL) -n golangci-lint) && \
+	for module in $(CODE_MODULES); do (cd $$module && "$$lint" run) || exit; done
+
+.PHONY: vuln
+vuln: ## Look for known vulnerabilities that our code reaches. Needs vuln.go.dev.
+	@$(TOOL) govulncheck ./...
+
+.PHONY: api-diff
+api-diff: ## Show how the exported API differs from BASE, a tag or commit.
+	@$(if $(BASE),,echo 'usage: make api-diff BASE=v0.1.0' >&2; exit 2;) \
+	apidiff=$$($(TOOL) -n apidiff) && tmp=$$(mktemp -d) && trap 'git worktree remove --force "$$tmp/base"; rm -rf "$$tmp"' EXIT && \
+	git worktree add -q --detach "$$tmp/base" '$(BASE)' && module=$$($(GO) list -m) && \
+	(cd "$$tmp/base" && "$$apidiff" -m -w "$$tmp/base.api" "$$module") && \
+	"$$apidiff" -m -w "$$tmp/head.api" "$$module" && \
+	"$$apidiff" -m "$$tmp/base.api" "$$tmp/head.api"
+
+##@ Maintain
+
+.PHONY: format
+format: ## Format all Go files and sort their imports.
+	@$(TOOL) golangci-lint fmt
+	@lint=$$($(TOOL) -n golangci-lint) && \
+	for module in $(CODE_MODULES); do (cd $$module && "$$lint" fmt) || exit; done
+
+.PHONY: generate
+generate: ## Bring generated files up to date.
+	@$(GO) generate ./...
+
+.PHONY: tidy
+tidy: ## Tidy go.mod and go.sum of all modules.
+	@for module in . $(MODULES); do (cd $$module && $(GO) mod tidy) || exit; done
+
+.PHONY: clean
+clean: ## Remove bin/. Caches outside of the tree stay.
+	@rm -rf bin
