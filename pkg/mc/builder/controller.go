@@ -1,0 +1,309 @@
+// Copyright The Rollcall Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package builder
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/go-logr/logr"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	mccontroller "github.com/rollcall-dev/rollcall/pkg/mc/controller"
+	mchandler "github.com/rollcall-dev/rollcall/pkg/mc/handler"
+	"github.com/rollcall-dev/rollcall/pkg/mc/internal/requestlog"
+	mcmanager "github.com/rollcall-dev/rollcall/pkg/mc/manager"
+	mcreconcile "github.com/rollcall-dev/rollcall/pkg/mc/reconcile"
+	mcsource "github.com/rollcall-dev/rollcall/pkg/mc/source"
+)
+
+// Builder builds a controller of Requests.
+type Builder = TypedBuilder[mcreconcile.Request]
+
+// TypedBuilder builds a multi-cluster controller. The request is what its
+// queue holds and its reconciler takes.
+type TypedBuilder[request mcreconcile.ClusterAware[request]] struct {
+	mgr              mcmanager.Manager
+	name             string
+	forInput         ForInput
+	ownsInput        []OwnsInput
+	watchesInput     []WatchesInput[request]
+	rawSources       []source.TypedSource[request]
+	globalPredicates []predicate.Predicate
+	options          controller.TypedOptions[request]
+	forwardNotFound  bool
+}
+
+// ControllerManagedBy returns a builder for a controller of Requests that the
+// manager starts and engages with clusters.
+func ControllerManagedBy(m mcmanager.Manager) *Builder {
+	return TypedControllerManagedBy[mcreconcile.Request](m)
+}
+
+// TypedControllerManagedBy returns a builder for a controller of any request
+// type that the manager starts and engages with clusters.
+func TypedControllerManagedBy[request mcreconcile.ClusterAware[request]](m mcmanager.Manager) *TypedBuilder[request] {
+	return &TypedBuilder[request]{mgr: m}
+}
+
+// For sets the kind that the controller reconciles: an event of an object
+// enqueues a Request for it. It may be called once, and only for controllers
+// of Requests.
+func (blder *TypedBuilder[request]) For(object client.Object, opts ...ForOption) *TypedBuilder[request] {
+	if blder.forInput.object != nil {
+		blder.forInput.err = errors.New("For(...) must be called once only: a controller reconciles one kind")
+		return blder
+	}
+	input := ForInput{object: object}
+	for _, opt := range opts {
+		opt.ApplyToFor(&input)
+	}
+	blder.forInput = input
+	return blder
+}
+
+// Owns adds a kind whose objects are made by the controller: an event of one
+// enqueues a Request for its owner of the kind given to For, in the same
+// cluster. Only the controlling owner counts unless MatchEveryOwner is given.
+func (blder *TypedBuilder[request]) Owns(object client.Object, opts ...OwnsOption) *TypedBuilder[request] {
+	input := OwnsInput{object: object}
+	for _, opt := range opts {
+		opt.ApplyToOwns(&input)
+	}
+	blder.ownsInput = append(blder.ownsInput, input)
+	return blder
+}
+
+// Watches adds a kind whose events are handled by the handlers that the
+// function makes, one for each cluster.
+func (blder *TypedBuilder[request]) Watches(
+	object client.Object,
+	eventHandler mchandler.TypedEventHandlerFunc[client.Object, request],
+	opts ...WatchesOption,
+) *TypedBuilder[request] {
+	input := WatchesInput[request]{object: object, handler: eventHandler}
+	for _, opt := range opts {
+		opt.ApplyToWatches(&input)
+	}
+	blder.watchesInput = append(blder.watchesInput, input)
+	return blder
+}
+
+// WatchesMetadata is Watches for the metadata of the objects alone, which
+// costs less memory. Read such objects as metav1.PartialObjectMetadata, too:
+// reading them by their Go type would start a second cache.
+func (blder *TypedBuilder[request]) WatchesMetadata(
+	object client.Object,
+	eventHandler mchandler.TypedEventHandlerFunc[client.Object, request],
+	opts ...WatchesOption,
+) *TypedBuilder[request] {
+	return blder.Watches(object, eventHandler, append(opts, OnlyMetadata)...)
+}
+
+// WatchesRawSource adds a source that is started once with the controller,
+// whatever clusters there are. Filters given to WithEventFilter do not apply
+// to it.
+func (blder *TypedBuilder[request]) WatchesRawSource(src source.TypedSource[request]) *TypedBuilder[request] {
+	blder.rawSources = append(blder.rawSources, src)
+	return blder
+}
+
+// WithEventFilter adds a predicate that every event of For, Owns and Watches
+// must pass.
+func (blder *TypedBuilder[request]) WithEventFilter(p predicate.Predicate) *TypedBuilder[request] {
+	blder.globalPredicates = append(blder.globalPredicates, p)
+	return blder
+}
+
+// WithOptions sets the controller's options.
+func (blder *TypedBuilder[request]) WithOptions(options controller.TypedOptions[request]) *TypedBuilder[request] {
+	blder.options = options
+	return blder
+}
+
+// WithLogConstructor sets the function that makes the logger of each
+// reconcile. It is called with nil for the controller's own logger.
+func (blder *TypedBuilder[request]) WithLogConstructor(logConstructor func(*request) logr.Logger) *TypedBuilder[request] {
+	blder.options.LogConstructor = logConstructor
+	return blder
+}
+
+// WithClusterNotFoundWrapper says whether the error
+// multicluster.ErrClusterNotFound of the reconciler ends a request without
+// failing it. Defaults to true: the cluster has left, and its objects are
+// enqueued anew should it come back.
+func (blder *TypedBuilder[request]) WithClusterNotFoundWrapper(enabled bool) *TypedBuilder[request] {
+	blder.forwardNotFound = !enabled
+	return blder
+}
+
+// Named sets the controller's name. Metrics and logs carry it, and it must be
+// unique in the process. Defaults to the kind given to For, in lower case.
+func (blder *TypedBuilder[request]) Named(name string) *TypedBuilder[request] {
+	blder.name = name
+	return blder
+}
+
+// Complete builds the controller.
+func (blder *TypedBuilder[request]) Complete(r reconcile.TypedReconciler[request]) error {
+	_, err := blder.Build(r)
+	return err
+}
+
+// Build builds the controller and returns it.
+func (blder *TypedBuilder[request]) Build(r reconcile.TypedReconciler[request]) (mccontroller.TypedController[request], error) {
+	if r == nil {
+		return nil, errors.New("must provide a non-nil Reconciler")
+	}
+	if blder.mgr == nil {
+		return nil, errors.New("must provide a non-nil Manager")
+	}
+	if blder.options.Reconciler != nil {
+		return nil, errors.New("the reconciler was given to WithOptions() and to Build() or Complete()")
+	}
+	watches, err := blder.watches()
+	if err != nil {
+		return nil, err
+	}
+	ctrl, err := blder.controller(r)
+	if err != nil {
+		return nil, err
+	}
+	for _, w := range watches {
+		if err := blder.watch(ctrl, w); err != nil {
+			return nil, err
+		}
+	}
+	for _, src := range blder.rawSources {
+		if err := ctrl.Watch(src); err != nil {
+			return nil, err
+		}
+	}
+	return ctrl, nil
+}
+
+// watches returns what For, Owns and Watches come to.
+func (blder *TypedBuilder[request]) watches() ([]WatchesInput[request], error) {
+	if blder.forInput.err != nil {
+		return nil, blder.forInput.err
+	}
+	if len(blder.ownsInput) > 0 && blder.forInput.object == nil {
+		return nil, errors.New("Owns() needs For(): it enqueues owners of the kind given there")
+	}
+	if len(blder.watchesInput) == 0 && len(blder.rawSources) == 0 && blder.forInput.object == nil {
+		return nil, errors.New("the controller watches nothing and would never reconcile: use For(), Watches() or WatchesRawSource()")
+	}
+
+	var watches []WatchesInput[request]
+	if in := blder.forInput; in.object != nil {
+		handler, err := handlerFor[request]("For", mchandler.EnqueueRequestForObject)
+		if err != nil {
+			return nil, err
+		}
+		watches = append(watches, WatchesInput[request]{
+			EngageOptions: in.EngageOptions, object: in.object, handler: handler,
+			predicates: in.predicates, projection: in.projection,
+		})
+	}
+	for _, in := range blder.ownsInput {
+		handler, err := handlerFor[request]("Owns", mchandler.EnqueueRequestForOwner(blder.forInput.object, in.ownerOptions()...))
+		if err != nil {
+			return nil, err
+		}
+		watches = append(watches, WatchesInput[request]{
+			EngageOptions: in.EngageOptions, object: in.object, handler: handler,
+			predicates: in.predicates, projection: in.projection,
+		})
+	}
+	return append(watches, blder.watchesInput...), nil
+}
+
+// handlerFor gives a handler of Requests the builder's request type, which is
+// the same type or the builder is misused.
+func handlerFor[request mcreconcile.ClusterAware[request]](method string, h mchandler.TypedEventHandlerFunc[client.Object, mcreconcile.Request]) (mchandler.TypedEventHandlerFunc[client.Object, request], error) {
+	typed, ok := any(h).(mchandler.TypedEventHandlerFunc[client.Object, request])
+	if !ok {
+		return nil, fmt.Errorf("%s() enqueues %T, but the controller takes %T: use Watches()", method, mcreconcile.Request{}, *new(request))
+	}
+	return typed, nil
+}
+
+func (in *OwnsInput) ownerOptions() []handler.OwnerOption {
+	if in.matchEveryOwner {
+		return nil
+	}
+	return []handler.OwnerOption{handler.OnlyControllerOwner()}
+}
+
+func (blder *TypedBuilder[request]) watch(ctrl mccontroller.TypedController[request], in WatchesInput[request]) error {
+	if in.handler == nil {
+		return fmt.Errorf("the handler for %T must not be nil", in.object)
+	}
+	predicates := append(append([]predicate.Predicate(nil), blder.globalPredicates...), in.predicates...)
+	src := mcsource.TypedKind(in.object, in.handler, predicates...).
+		WithProjection(in.projection.project).
+		WithClusterFilter(in.filter())
+
+	hasProvider := blder.mgr.GetProvider() != nil
+	if ptr.Deref(in.engageWithProviderClusters, hasProvider) {
+		if err := ctrl.MultiClusterWatch(src); err != nil {
+			return err
+		}
+	}
+	if ptr.Deref(in.engageWithLocalCluster, !hasProvider) {
+		local, watched, err := src.ForCluster(mcmanager.LocalCluster, blder.mgr.GetLocalManager())
+		if err != nil {
+			return err
+		}
+		if watched {
+			return ctrl.Watch(local)
+		}
+	}
+	return nil
+}
+
+func (blder *TypedBuilder[request]) controller(r reconcile.TypedReconciler[request]) (mccontroller.TypedController[request], error) {
+	var gvk schema.GroupVersionKind
+	hasKind := blder.forInput.object != nil
+	if hasKind {
+		var err error
+		gvk, err = apiutil.GVKForObject(blder.forInput.object, blder.mgr.GetLocalManager().GetScheme())
+		if err != nil {
+			return nil, err
+		}
+	}
+	name := blder.name
+	if name == "" {
+		if !hasKind {
+			return nil, errors.New("the controller needs a name: use For() or Named()")
+		}
+		name = strings.ToLower(gvk.Kind)
+	}
+
+	options := blder.options
+	options.Reconciler = r
+	if !blder.forwardNotFound {
+		options.Reconciler = mcreconcile.NewClusterNotFoundWrapper(r)
+	}
+	if options.MaxConcurrentReconciles == 0 && hasKind {
+		options.MaxConcurrentReconciles = blder.mgr.GetControllerOptions().GroupKindConcurrency[gvk.GroupKind().String()]
+	}
+	if options.LogConstructor == nil {
+		log, objectKey := blder.mgr.GetLogger().WithValues("controller", name), "object"
+		if hasKind {
+			log, objectKey = log.WithValues("controllerGroup", gvk.Group, "controllerKind", gvk.Kind), gvk.Kind
+		}
+		options.LogConstructor = requestlog.Constructor[request](log, objectKey)
+	}
+	return mccontroller.NewTyped(name, blder.mgr, options)
+}

@@ -1,0 +1,242 @@
+// Copyright The Rollcall Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package builder
+
+import (
+	"context"
+	"fmt"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
+	"sigs.k8s.io/controller-runtime/pkg/cluster"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+
+	mchandler "github.com/rollcall-dev/rollcall/pkg/mc/handler"
+	"github.com/rollcall-dev/rollcall/pkg/mc/multicluster"
+	mcreconcile "github.com/rollcall-dev/rollcall/pkg/mc/reconcile"
+	mcsource "github.com/rollcall-dev/rollcall/pkg/mc/source"
+)
+
+// ForOption is an option of For.
+type ForOption interface {
+	// ApplyToFor applies the option.
+	ApplyToFor(*ForInput)
+}
+
+// OwnsOption is an option of Owns.
+type OwnsOption interface {
+	// ApplyToOwns applies the option.
+	ApplyToOwns(*OwnsInput)
+}
+
+// WatchesOption is an option of Watches.
+type WatchesOption interface {
+	// ApplyToWatches applies the option.
+	ApplyToWatches(untypedWatchesInput)
+}
+
+// ForInput is what For was given.
+type ForInput struct {
+	EngageOptions
+
+	object     client.Object
+	predicates []predicate.Predicate
+	projection projection
+	err        error
+}
+
+// OwnsInput is what Owns was given.
+type OwnsInput struct {
+	EngageOptions
+
+	object          client.Object
+	predicates      []predicate.Predicate
+	projection      projection
+	matchEveryOwner bool
+}
+
+// WatchesInput is what Watches was given.
+type WatchesInput[request mcreconcile.ClusterAware[request]] struct {
+	EngageOptions
+
+	object     client.Object
+	handler    mchandler.TypedEventHandlerFunc[client.Object, request]
+	predicates []predicate.Predicate
+	projection projection
+}
+
+type untypedWatchesInput interface {
+	setPredicates([]predicate.Predicate)
+	setProjection(projection)
+	setEngage(EngageOptions)
+}
+
+func (w *WatchesInput[request]) setPredicates(predicates []predicate.Predicate) {
+	w.predicates = predicates
+}
+
+func (w *WatchesInput[request]) setProjection(p projection) {
+	w.projection = p
+}
+
+func (w *WatchesInput[request]) setEngage(options EngageOptions) {
+	w.merge(options)
+}
+
+// ClusterFilterFunc says whether a cluster is to be watched.
+type ClusterFilterFunc = mcsource.ClusterFilterFunc
+
+// EngageOptions say which clusters For, Owns or Watches watch. Several may be
+// given: filters must all agree, of other options the last counts.
+type EngageOptions struct {
+	engageWithLocalCluster     *bool
+	engageWithProviderClusters *bool
+	filters                    []ClusterFilterFunc
+}
+
+// WithEngageWithLocalCluster says whether to watch the local cluster. Defaults
+// to true if the manager has no provider, and to false otherwise.
+func WithEngageWithLocalCluster(engage bool) EngageOptions {
+	return EngageOptions{engageWithLocalCluster: &engage}
+}
+
+// WithEngageWithProviderClusters says whether to watch the provider's
+// clusters. Defaults to true if the manager has a provider.
+func WithEngageWithProviderClusters(engage bool) EngageOptions {
+	return EngageOptions{engageWithProviderClusters: &engage}
+}
+
+// WithClusterFilter watches only the clusters for which the function says
+// true. It is asked when a cluster is engaged, from any goroutine, and must not
+// block.
+func WithClusterFilter(filter ClusterFilterFunc) EngageOptions {
+	return EngageOptions{filters: []ClusterFilterFunc{filter}}
+}
+
+// WithClustersFromProvider watches only the clusters that the given provider
+// has under the same name: of the manager's provider, or of one that it is
+// composed of.
+func WithClustersFromProvider(ctx context.Context, provider multicluster.Provider) EngageOptions {
+	return WithClusterFilter(func(clusterName multicluster.ClusterName, cl cluster.Cluster) bool {
+		own, err := provider.Get(ctx, clusterName)
+		return err == nil && own == cl
+	})
+}
+
+// ApplyToFor applies the options to For.
+func (w EngageOptions) ApplyToFor(opts *ForInput) {
+	opts.merge(w)
+}
+
+// ApplyToOwns applies the options to Owns.
+func (w EngageOptions) ApplyToOwns(opts *OwnsInput) {
+	opts.merge(w)
+}
+
+// ApplyToWatches applies the options to Watches.
+func (w EngageOptions) ApplyToWatches(opts untypedWatchesInput) {
+	opts.setEngage(w)
+}
+
+func (w *EngageOptions) merge(other EngageOptions) {
+	if other.engageWithLocalCluster != nil {
+		w.engageWithLocalCluster = other.engageWithLocalCluster
+	}
+	if other.engageWithProviderClusters != nil {
+		w.engageWithProviderClusters = other.engageWithProviderClusters
+	}
+	w.filters = append(w.filters, other.filters...)
+}
+
+func (w *EngageOptions) filter() ClusterFilterFunc {
+	filters := w.filters
+	return func(clusterName multicluster.ClusterName, cl cluster.Cluster) bool {
+		for _, filter := range filters {
+			if !filter(clusterName, cl) {
+				return false
+			}
+		}
+		return true
+	}
+}
+
+// Predicates filter the events of For, Owns or Watches.
+type Predicates struct {
+	predicates []predicate.Predicate
+}
+
+// WithPredicates sets the predicates that events must pass.
+func WithPredicates(predicates ...predicate.Predicate) Predicates {
+	return Predicates{predicates: predicates}
+}
+
+// ApplyToFor applies the predicates to For.
+func (w Predicates) ApplyToFor(opts *ForInput) {
+	opts.predicates = w.predicates
+}
+
+// ApplyToOwns applies the predicates to Owns.
+func (w Predicates) ApplyToOwns(opts *OwnsInput) {
+	opts.predicates = w.predicates
+}
+
+// ApplyToWatches applies the predicates to Watches.
+func (w Predicates) ApplyToWatches(opts untypedWatchesInput) {
+	opts.setPredicates(w.predicates)
+}
+
+// projection is the form in which objects are watched.
+type projection int
+
+const (
+	projectAsNormal projection = iota
+	projectAsMetadata
+)
+
+// OnlyMetadata makes For, Owns or Watches watch the metadata of the objects
+// alone. Read them as metav1.PartialObjectMetadata then.
+var OnlyMetadata = projectAs(projectAsMetadata)
+
+type projectAs projection
+
+// ApplyToFor applies the projection to For.
+func (p projectAs) ApplyToFor(opts *ForInput) {
+	opts.projection = projection(p)
+}
+
+// ApplyToOwns applies the projection to Owns.
+func (p projectAs) ApplyToOwns(opts *OwnsInput) {
+	opts.projection = projection(p)
+}
+
+// ApplyToWatches applies the projection to Watches.
+func (p projectAs) ApplyToWatches(opts untypedWatchesInput) {
+	opts.setProjection(projection(p))
+}
+
+// project returns what is to be watched in the cluster.
+func (p projection) project(cl cluster.Cluster, obj client.Object) (client.Object, error) {
+	if p != projectAsMetadata {
+		return obj, nil
+	}
+	gvk, err := apiutil.GVKForObject(obj, cl.GetScheme())
+	if err != nil {
+		return nil, fmt.Errorf("cannot watch the metadata of %T: %w", obj, err)
+	}
+	metadata := &metav1.PartialObjectMetadata{}
+	metadata.SetGroupVersionKind(gvk)
+	return metadata, nil
+}
+
+// MatchEveryOwner makes Owns enqueue all owners of the kind given to For, not
+// only the controlling one.
+var MatchEveryOwner = &matchEveryOwner{}
+
+type matchEveryOwner struct{}
+
+// ApplyToOwns applies the option to Owns.
+func (*matchEveryOwner) ApplyToOwns(opts *OwnsInput) {
+	opts.matchEveryOwner = true
+}

@@ -1,0 +1,303 @@
+// Copyright The Rollcall Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package controller
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"k8s.io/client-go/util/workqueue"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/cluster"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+
+	"github.com/rollcall-dev/rollcall/pkg/mc/internal/requestlog"
+	mcmanager "github.com/rollcall-dev/rollcall/pkg/mc/manager"
+	"github.com/rollcall-dev/rollcall/pkg/mc/multicluster"
+	"github.com/rollcall-dev/rollcall/pkg/mc/queue"
+	mcreconcile "github.com/rollcall-dev/rollcall/pkg/mc/reconcile"
+	mcsource "github.com/rollcall-dev/rollcall/pkg/mc/source"
+)
+
+// Controller reconciles Requests.
+type Controller = TypedController[mcreconcile.Request]
+
+// Options are those of controller-runtime's controllers. All of them have the
+// effect that they have there. NewQueue defaults to the fair queue of
+// pkg/mc/queue.
+type Options = controller.TypedOptions[mcreconcile.Request]
+
+// TypedController reconciles requests of any ClusterAware type.
+type TypedController[request mcreconcile.ClusterAware[request]] interface {
+	controller.TypedController[request]
+	multicluster.Aware
+
+	// MultiClusterWatch watches the source in every cluster that the controller
+	// is engaged with, those there now and those to come. Watch, in contrast,
+	// starts one source once, whatever clusters there are. Both may be called
+	// from any goroutine, also while the controller runs.
+	MultiClusterWatch(src mcsource.TypedSource[client.Object, request]) error
+}
+
+// New returns a controller that the manager starts and engages with clusters.
+// The name must be unique in the process: metrics and logs carry it.
+func New(name string, mgr mcmanager.Manager, options Options) (Controller, error) {
+	return NewTyped(name, mgr, options)
+}
+
+// NewTyped is New for any request type.
+func NewTyped[request mcreconcile.ClusterAware[request]](name string, mgr mcmanager.Manager, options controller.TypedOptions[request]) (TypedController[request], error) {
+	options.DefaultFromConfig(mgr.GetControllerOptions())
+	c, err := NewTypedUnmanaged(name, mgr, options)
+	if err != nil {
+		return nil, err
+	}
+	return c, mgr.Add(c)
+}
+
+// NewUnmanaged is New, but the caller starts the controller and engages
+// clusters with it.
+func NewUnmanaged(name string, mgr mcmanager.Manager, options Options) (Controller, error) {
+	return NewTypedUnmanaged(name, mgr, options)
+}
+
+// NewTypedUnmanaged is NewTyped, but the caller starts the controller and
+// engages clusters with it.
+func NewTypedUnmanaged[request mcreconcile.ClusterAware[request]](name string, mgr mcmanager.Manager, options controller.TypedOptions[request]) (TypedController[request], error) {
+	if options.Reconciler == nil {
+		return nil, errors.New("must specify Reconciler")
+	}
+	if options.Logger.GetSink() == nil {
+		options.Logger = mgr.GetLogger()
+	}
+	if options.LogConstructor == nil {
+		options.LogConstructor = requestlog.Constructor[request](options.Logger.WithValues("controller", name), "object")
+	}
+	if options.CacheSyncTimeout == 0 {
+		options.CacheSyncTimeout = defaultCacheSyncTimeout
+	}
+
+	c := &mcController[request]{
+		syncTimeout: options.CacheSyncTimeout,
+		engagements: map[multicluster.ClusterName]*engagement[request]{},
+	}
+	options.Reconciler = &clusterReconciler[request]{controller: c, reconciler: options.Reconciler}
+	options.NewQueue = c.captureQueue(newQueueFunc(options))
+
+	inner, err := controller.NewTypedUnmanaged(name, options)
+	if err != nil {
+		return nil, err
+	}
+	c.TypedController = inner
+	// The first source to be started is how the controller learns that it runs.
+	if err := inner.Watch(&starter[request]{controller: c}); err != nil {
+		return nil, err
+	}
+	return c, nil
+}
+
+// defaultCacheSyncTimeout is controller-runtime's.
+const defaultCacheSyncTimeout = 2 * time.Minute
+
+// clusterQueue is what a queue must have for the controller to keep a
+// cluster's requests back and to drop them.
+type clusterQueue interface {
+	Hold(multicluster.ClusterName, queue.HoldReason)
+	Resume(multicluster.ClusterName, queue.HoldReason)
+	Drop(multicluster.ClusterName)
+}
+
+// syncing is why a cluster is held whose sources have not all synced.
+const syncing queue.HoldReason = "syncing"
+
+type newQueue[request comparable] = func(string, workqueue.TypedRateLimiter[request]) workqueue.TypedRateLimitingInterface[request]
+
+func newQueueFunc[request mcreconcile.ClusterAware[request]](options controller.TypedOptions[request]) newQueue[request] {
+	if options.NewQueue != nil {
+		return options.NewQueue
+	}
+	return func(name string, rateLimiter workqueue.TypedRateLimiter[request]) workqueue.TypedRateLimitingInterface[request] {
+		q := queue.New(name, queue.Options[request]{
+			ClusterOf:     request.Cluster,
+			MaxPerCluster: max(options.MaxConcurrentReconciles-1, 0),
+			RateLimiter:   rateLimiter,
+			Log:           options.Logger.WithValues("controller", name),
+		})
+		if !ptr.Deref(options.UsePriorityQueue, true) {
+			return plainQueue[request]{TypedRateLimitingInterface: q, clusterQueue: q}
+		}
+		return q
+	}
+}
+
+// plainQueue hides from the controller that its queue knows priorities.
+type plainQueue[request comparable] struct {
+	workqueue.TypedRateLimitingInterface[request]
+	clusterQueue
+}
+
+type mcController[request mcreconcile.ClusterAware[request]] struct {
+	controller.TypedController[request]
+	syncTimeout time.Duration
+
+	// running counts the goroutines that start sources.
+	running sync.WaitGroup
+
+	mu          sync.RWMutex // guards what follows; held during calls of the queue, which never block
+	sources     []mcsource.TypedSource[client.Object, request]
+	engagements map[multicluster.ClusterName]*engagement[request]
+	// clusters is the queue where that knows clusters, nil otherwise. It is
+	// set before queue.
+	clusters clusterQueue
+	// queue is what sources enqueue to. It is nil until they may be started, on
+	// the leader or for a warm-up.
+	queue   priorityqueue.PriorityQueue[request]
+	stopped bool
+}
+
+var _ manager.LeaderElectionRunnable = &mcController[mcreconcile.Request]{}
+
+// NeedLeaderElection tells the manager whether to wait for the election.
+func (c *mcController[request]) NeedLeaderElection() bool {
+	if inner, ok := c.TypedController.(manager.LeaderElectionRunnable); ok {
+		return inner.NeedLeaderElection()
+	}
+	return true
+}
+
+// Warmup starts the sources before the election where the controller is to be
+// warmed up.
+func (c *mcController[request]) Warmup(ctx context.Context) error {
+	if inner, ok := c.TypedController.(interface{ Warmup(context.Context) error }); ok {
+		return inner.Warmup(ctx)
+	}
+	return nil
+}
+
+// Start runs the controller until the context ends. When it returns, nothing
+// that it started for a cluster runs any more.
+func (c *mcController[request]) Start(ctx context.Context) error {
+	defer c.running.Wait()
+	defer c.stop()
+	return c.TypedController.Start(ctx)
+}
+
+func (c *mcController[request]) MultiClusterWatch(src mcsource.TypedSource[client.Object, request]) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.sources = append(c.sources, src)
+	if c.queue != nil {
+		for _, e := range c.engagements {
+			c.watchLocked(e, src)
+		}
+	}
+	return nil
+}
+
+func (c *mcController[request]) Engage(ctx context.Context, name multicluster.ClusterName, cl cluster.Cluster) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if ctx.Err() != nil || c.stopped {
+		return nil // it has left again already, or nobody is here any more
+	}
+	if old := c.engagements[name]; old != nil {
+		if old.cluster == cl && old.parent == ctx {
+			return nil
+		}
+		c.disengageLocked(old)
+	}
+	e := newEngagement[request](ctx, name, cl)
+	c.engagements[name] = e
+	context.AfterFunc(e.ctx, func() { c.disengage(e) })
+	if c.queue != nil {
+		c.launchLocked(e)
+	}
+	return nil
+}
+
+// start is called once, when sources may be started. They stop with the context.
+func (c *mcController[request]) start(ctx context.Context, q priorityqueue.PriorityQueue[request]) {
+	context.AfterFunc(ctx, c.stop)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.queue = q
+	for _, e := range c.engagements {
+		c.launchLocked(e)
+	}
+}
+
+func (c *mcController[request]) launchLocked(e *engagement[request]) {
+	for _, src := range c.sources {
+		c.watchLocked(e, src)
+	}
+}
+
+func (c *mcController[request]) disengage(e *engagement[request]) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.disengageLocked(e)
+}
+
+// disengageLocked undoes the engagement, unless that has been done.
+func (c *mcController[request]) disengageLocked(e *engagement[request]) {
+	if c.engagements[e.name] != e {
+		return
+	}
+	delete(c.engagements, e.name)
+	e.end()
+	if c.clusters != nil {
+		c.clusters.Drop(e.name)
+	}
+}
+
+// stop ends all engagements for good.
+func (c *mcController[request]) stop() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.stopped = true
+	for _, e := range c.engagements {
+		c.disengageLocked(e)
+	}
+}
+
+func (c *mcController[request]) engagement(name multicluster.ClusterName) *engagement[request] {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	return c.engagements[name]
+}
+
+// captureQueue remembers the queue that the controller is given.
+func (c *mcController[request]) captureQueue(newQueue newQueue[request]) newQueue[request] {
+	return func(name string, rateLimiter workqueue.TypedRateLimiter[request]) workqueue.TypedRateLimitingInterface[request] {
+		q := newQueue(name, rateLimiter)
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.clusters, _ = q.(clusterQueue)
+		return q
+	}
+}
+
+// starter is a source without events. The controller starts it with all
+// others, which hands us the context and the queue for sources.
+type starter[request mcreconcile.ClusterAware[request]] struct {
+	controller *mcController[request]
+}
+
+func (s *starter[request]) Start(ctx context.Context, q workqueue.TypedRateLimitingInterface[request]) error {
+	pq, ok := q.(priorityqueue.PriorityQueue[request])
+	if !ok {
+		return errors.New("the controller's queue is not a priorityqueue.PriorityQueue")
+	}
+	s.controller.start(ctx, pq)
+	return nil
+}
+
+func (s *starter[request]) String() string {
+	return "engaged clusters"
+}

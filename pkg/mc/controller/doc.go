@@ -1,0 +1,27 @@
+// Copyright The Rollcall Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package controller provides controllers that reconcile objects of many
+// clusters through one queue.
+//
+// A [Controller] is controller-runtime's own controller with two things added:
+// its queue knows clusters (see pkg/mc/queue), and it can be engaged with a
+// cluster at any time, before it starts or while it runs. Use the builder to
+// make one, or:
+//
+//	c, err := mccontroller.New("pods", mgr, mccontroller.Options{Reconciler: r})
+//	…
+//	err = c.MultiClusterWatch(src)
+//
+// # What it promises
+//
+//   - Engaging a cluster never blocks. A source that cannot start there, because
+//     the API server hangs, forbids the watch or does not know the kind, is
+//     tried again with backoff; no other source, cluster or controller notices.
+//   - No Reconcile is called for a cluster before all of the controller's
+//     sources have delivered their initial events for it. Requests that arrive
+//     before that wait in the queue and take no worker.
+//   - When a cluster leaves, its sources stop, its requests are dropped from the
+//     queue, and the context of a Reconcile that runs for it is cancelled.
+//   - Engaging a name again stops what was engaged under it before.
+package controller

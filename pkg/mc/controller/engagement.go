@@ -1,0 +1,167 @@
+// Copyright The Rollcall Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package controller
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/wait"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/cluster"
+	"sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	"github.com/rollcall-dev/rollcall/pkg/mc/multicluster"
+	mcreconcile "github.com/rollcall-dev/rollcall/pkg/mc/reconcile"
+	mcsource "github.com/rollcall-dev/rollcall/pkg/mc/source"
+)
+
+// engagement is one cluster's stay with a controller.
+type engagement[request mcreconcile.ClusterAware[request]] struct {
+	name    multicluster.ClusterName
+	cluster cluster.Cluster
+	parent  context.Context // as given to Engage, to tell a repeated call
+	ctx     context.Context // ends with parent or with end
+	cancel  context.CancelCauseFunc
+
+	// unsynced counts the sources that have not synced. The controller's lock
+	// guards it.
+	unsynced int
+
+	mu    sync.RWMutex // guards ended; held for reading while a source enqueues
+	ended bool
+}
+
+func newEngagement[request mcreconcile.ClusterAware[request]](parent context.Context, name multicluster.ClusterName, cl cluster.Cluster) *engagement[request] {
+	e := &engagement[request]{name: name, cluster: cl, parent: parent}
+	e.ctx, e.cancel = context.WithCancelCause(parent)
+	return e
+}
+
+// end stops the sources. When it returns, none of them enqueues any more.
+func (e *engagement[request]) end() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.ended = true
+	e.cancel(fmt.Errorf("cluster %q has left", e.name))
+}
+
+// enqueue runs add unless the engagement has ended.
+func (e *engagement[request]) enqueue(add func()) {
+	e.mu.RLock()
+	defer e.mu.RUnlock()
+	if !e.ended {
+		add()
+	}
+}
+
+// watchLocked starts the source in the cluster and holds the cluster's requests
+// until it has synced.
+func (c *mcController[request]) watchLocked(e *engagement[request], src mcsource.TypedSource[client.Object, request]) {
+	if c.stopped {
+		return
+	}
+	e.unsynced++
+	if e.unsynced == 1 && c.clusters != nil {
+		c.clusters.Hold(e.name, syncing)
+	}
+	q := &engagedQueue[request]{PriorityQueue: c.queue, engagement: e}
+	c.running.Go(func() {
+		if c.startSource(e, src, q) {
+			c.sourceSynced(e)
+		}
+	})
+}
+
+func (c *mcController[request]) sourceSynced(e *engagement[request]) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	e.unsynced--
+	if e.unsynced == 0 && c.clusters != nil && c.engagements[e.name] == e {
+		c.clusters.Resume(e.name, syncing)
+	}
+}
+
+// synced tells whether all sources of the engagement have synced.
+func (c *mcController[request]) synced(e *engagement[request]) bool {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	return e.unsynced == 0
+}
+
+// startSource starts the source until that succeeds, and tells whether it did
+// before the engagement ended. The source runs on until the engagement ends.
+func (c *mcController[request]) startSource(e *engagement[request], src mcsource.TypedSource[client.Object, request], q *engagedQueue[request]) bool {
+	log := c.GetLogger().WithValues("cluster", e.name)
+	backoff := wait.Backoff{Duration: time.Second, Factor: 2, Jitter: 0.2, Steps: 6, Cap: time.Minute}
+	for {
+		err := c.tryStartSource(e, src, q)
+		if err == nil {
+			return true
+		}
+		if e.ctx.Err() != nil {
+			return false
+		}
+		delay := backoff.Step()
+		log.Error(err, "Source cannot start in this cluster, trying again; no request of this cluster is reconciled meanwhile", "source", fmt.Sprint(src), "after", delay)
+		select {
+		case <-e.ctx.Done():
+			return false
+		case <-time.After(delay):
+		}
+	}
+}
+
+func (c *mcController[request]) tryStartSource(e *engagement[request], src mcsource.TypedSource[client.Object, request], q *engagedQueue[request]) (err error) {
+	forCluster, watched, err := src.ForCluster(e.name, e.cluster)
+	if err != nil || !watched {
+		return err
+	}
+	ctx, cancel := context.WithCancel(e.ctx)
+	defer func() {
+		if err != nil {
+			cancel()
+		}
+	}()
+	c.GetLogger().V(1).Info("Starting EventSource", "cluster", e.name, "source", fmt.Sprint(forCluster))
+	if err := forCluster.Start(ctx, q); err != nil {
+		return err
+	}
+	syncingSource, ok := forCluster.(source.TypedSyncingSource[request])
+	if !ok {
+		return nil
+	}
+	syncCtx, cancelSync := context.WithTimeout(ctx, c.syncTimeout)
+	defer cancelSync()
+	if err := syncingSource.WaitForSync(syncCtx); err != nil {
+		return err
+	}
+	return ctx.Err()
+}
+
+// engagedQueue is the controller's queue for the sources of one engagement:
+// once that has ended, what they add is ignored.
+type engagedQueue[request mcreconcile.ClusterAware[request]] struct {
+	priorityqueue.PriorityQueue[request]
+	engagement *engagement[request]
+}
+
+func (q *engagedQueue[request]) Add(item request) {
+	q.engagement.enqueue(func() { q.PriorityQueue.Add(item) })
+}
+
+func (q *engagedQueue[request]) AddAfter(item request, duration time.Duration) {
+	q.engagement.enqueue(func() { q.PriorityQueue.AddAfter(item, duration) })
+}
+
+func (q *engagedQueue[request]) AddRateLimited(item request) {
+	q.engagement.enqueue(func() { q.PriorityQueue.AddRateLimited(item) })
+}
+
+func (q *engagedQueue[request]) AddWithOpts(opts priorityqueue.AddOpts, items ...request) {
+	q.engagement.enqueue(func() { q.PriorityQueue.AddWithOpts(opts, items...) })
+}

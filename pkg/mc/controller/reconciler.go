@@ -1,0 +1,59 @@
+// Copyright The Rollcall Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package controller
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	mccontext "github.com/rollcall-dev/rollcall/pkg/mc/context"
+	mcreconcile "github.com/rollcall-dev/rollcall/pkg/mc/reconcile"
+)
+
+// clusterReconciler puts the cluster's name into the context of each reconcile
+// and ends that context when the cluster leaves.
+type clusterReconciler[request mcreconcile.ClusterAware[request]] struct {
+	controller *mcController[request]
+	reconciler reconcile.TypedReconciler[request]
+}
+
+func (r *clusterReconciler[request]) Reconcile(ctx context.Context, req request) (reconcile.Result, error) {
+	ctx = mccontext.WithCluster(ctx, req.Cluster())
+	e := r.controller.engagement(req.Cluster())
+	if e == nil {
+		// The local cluster, or one that a handler names although the
+		// controller is not engaged with it: the reconciler knows what to do.
+		return r.reconciler.Reconcile(ctx, req)
+	}
+	if r.controller.clusters == nil && !r.controller.synced(e) {
+		// A queue that knows nothing of clusters cannot keep the request back.
+		return reconcile.Result{RequeueAfter: time.Second}, nil
+	}
+
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	defer context.AfterFunc(e.ctx, func() { cancel(context.Cause(e.ctx)) })()
+
+	result, err := r.reconciler.Reconcile(ctx, req)
+	if e.ctx.Err() != nil {
+		// Whatever is left to do, there is no cluster to do it in. Should it
+		// come back, its first listing enqueues the object anew.
+		if err != nil {
+			log.FromContext(ctx).V(1).Info("The cluster left during the reconcile", "error", err.Error())
+		}
+		return reconcile.Result{}, nil
+	}
+	return result, err
+}
+
+func (r *clusterReconciler[request]) String() string {
+	if s, ok := r.reconciler.(fmt.Stringer); ok {
+		return s.String()
+	}
+	return fmt.Sprintf("%T", r.reconciler)
+}
