@@ -97,7 +97,7 @@ verify-generated: ## Check that generated files are up to date. Leaves them so.
 .PHONY: verify-docs
 verify-docs: ## Check the links in the docs, and that they name each dependency.
 	@$(GO) run ./hack/doclinks
-	@$(GO) run ./hack/doclinks/dependencies
+	@$(GO) run ./hack/depdocs
 
 .PHONY: lint
 lint: ## Run golangci-lint on all modules. Builds it first, in a minute or two.

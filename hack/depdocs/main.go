@@ -1,0 +1,113 @@
+// Copyright The Rollcall Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Depdocs checks that docs/dependencies.md has a row for each direct dependency
+// and each tool of this repository's modules, and none for anything else. A row
+// begins with the path, as code:
+//
+//	| `github.com/go-logr/logr` | the logging interface … |
+//
+// It runs in the repository's root, prints a line per fault, and exits with 1
+// if there is any.
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+const table = "docs/dependencies.md"
+
+var modules = []string{".", "hack/controlplane", "hack/tools"}
+
+func main() {
+	faults, err := run()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "depdocs:", err)
+		os.Exit(1)
+	}
+	for _, fault := range faults {
+		fmt.Fprintln(os.Stderr, fault)
+	}
+	if len(faults) > 0 {
+		os.Exit(1)
+	}
+}
+
+func run() ([]string, error) {
+	text, err := os.ReadFile(table)
+	if err != nil {
+		return nil, err
+	}
+	var paths []string
+	for _, dir := range modules {
+		cmd := exec.Command("go", "-C", dir, "mod", "edit", "-json")
+		cmd.Stderr = os.Stderr
+		out, err := cmd.Output()
+		if err != nil {
+			return nil, fmt.Errorf("go mod edit in %s: %w", dir, err)
+		}
+		direct, err := directPaths(out)
+		if err != nil {
+			return nil, fmt.Errorf("go.mod of %s: %w", dir, err)
+		}
+		paths = append(paths, direct...)
+	}
+	return compare(string(text), paths), nil
+}
+
+// directPaths reads the direct dependencies and the tools out of a go.mod, in
+// the form that "go mod edit -json" prints.
+func directPaths(goMod []byte) ([]string, error) {
+	var file struct {
+		Require []struct {
+			Path     string
+			Indirect bool
+		}
+		Tool []struct{ Path string }
+	}
+	if err := json.Unmarshal(goMod, &file); err != nil {
+		return nil, err
+	}
+	var paths []string
+	for _, module := range file.Require {
+		if !module.Indirect {
+			paths = append(paths, module.Path)
+		}
+	}
+	for _, tool := range file.Tool {
+		paths = append(paths, tool.Path)
+	}
+	return paths, nil
+}
+
+var row = regexp.MustCompile("(?m)^\\| `([^`]+)` +\\| *(.*?) *\\|$")
+
+// compare returns a sentence per difference between the table's rows and paths.
+func compare(text string, paths []string) []string {
+	var faults []string
+	var rows []string
+	for _, match := range row.FindAllStringSubmatch(text, -1) {
+		path, reason := match[1], match[2]
+		switch {
+		case slices.Contains(rows, path):
+			faults = append(faults, fmt.Sprintf("%s: two rows for %s", table, path))
+		case !slices.Contains(paths, path):
+			faults = append(faults, fmt.Sprintf("%s: %s is no direct dependency and no tool", table, path))
+		case strings.Trim(reason, "| ") == "":
+			faults = append(faults, fmt.Sprintf("%s: no reason for %s", table, path))
+		}
+		rows = append(rows, path)
+	}
+	for _, path := range slices.Compact(slices.Sorted(slices.Values(paths))) {
+		if !slices.Contains(rows, path) {
+			faults = append(faults, fmt.Sprintf("%s: no row for %s", table, path))
+		}
+	}
+	return faults
+}

@@ -1,0 +1,96 @@
+// Copyright The Rollcall Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"fmt"
+	"regexp"
+	"strings"
+	"unicode"
+)
+
+// A page is what matters of a Markdown file.
+type page struct {
+	links   []link
+	anchors map[string]bool
+}
+
+type link struct {
+	line   int
+	target string
+}
+
+var (
+	inlineCode = regexp.MustCompile("`[^`]+`")
+	// [text](target "title"), the reference definition [name]: target, HTML.
+	linkForms = regexp.MustCompile(`\]\(<?([^)\s>]+)>?(?:\s+"[^"]*")?\)|^\s{0,3}\[[^\]]+\]:\s+(\S+)|(?:href|src)="([^"]+)"`)
+	heading   = regexp.MustCompile(`^#{1,6}\s+(.*?)\s*#*$`)
+	linkText  = regexp.MustCompile(`!?\[([^\]]*)\]\([^)]*\)`)
+	anchorTag = regexp.MustCompile(`<a\s+(?:id|name)="([^"]+)"`)
+)
+
+// parse reads links, and anchors of headings that start with #, outside of
+// fenced code blocks.
+func parse(text string) page {
+	p := page{anchors: map[string]bool{}}
+	fence := ""
+	number := 0
+	for line := range strings.Lines(text) {
+		number++
+		line = strings.TrimRight(line, "\r\n")
+		if marker := fenceMarker(line); marker != "" && (fence == "" || fence == marker) {
+			if fence == "" {
+				fence = marker
+			} else {
+				fence = ""
+			}
+			continue
+		}
+		if fence != "" {
+			continue
+		}
+		if match := heading.FindStringSubmatch(line); match != nil {
+			p.addHeading(match[1])
+		}
+		for _, match := range anchorTag.FindAllStringSubmatch(line, -1) {
+			p.anchors[match[1]] = true
+		}
+		for _, match := range linkForms.FindAllStringSubmatch(inlineCode.ReplaceAllString(line, ""), -1) {
+			p.links = append(p.links, link{line: number, target: match[1] + match[2] + match[3]})
+		}
+	}
+	return p
+}
+
+// fenceMarker returns what opens or closes a code block on this line, if anything does.
+func fenceMarker(line string) string {
+	line = strings.TrimSpace(line)
+	for _, marker := range []string{"```", "~~~"} {
+		if strings.HasPrefix(line, marker) {
+			return marker
+		}
+	}
+	return ""
+}
+
+// addHeading adds the anchor that the usual renderers give to a heading: its
+// letters, digits, hyphens and underscores in lower case, hyphens for spaces,
+// and a number for the second heading of the same text.
+func (p page) addHeading(text string) {
+	slug := strings.Map(func(r rune) rune {
+		switch {
+		case unicode.IsLetter(r), unicode.IsDigit(r), unicode.IsMark(r), r == '-', r == '_':
+			return unicode.ToLower(r)
+		case r == ' ':
+			return '-'
+		default:
+			return -1
+		}
+	}, linkText.ReplaceAllString(text, "$1"))
+	anchor := slug
+	for n := 1; p.anchors[anchor]; n++ {
+		anchor = fmt.Sprintf("%s-%d", slug, n)
+	}
+	p.anchors[anchor] = true
+}
