@@ -1,0 +1,67 @@
+// Copyright The Rollcall Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package queue holds the work queue of a multi-cluster controller. It serves
+// clusters in turn, so that one with ten thousand requests delays another's
+// single request by one request and not by ten thousand.
+//
+// A [Queue] is a controller-runtime priority queue
+// (sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue), and
+// controller-runtime's own controller runs on it:
+//
+//	options.NewQueue = func(name string, limiter workqueue.TypedRateLimiter[mcreconcile.Request]) workqueue.TypedRateLimitingInterface[mcreconcile.Request] {
+//		return queue.New(name, queue.Options[mcreconcile.Request]{
+//			RateLimiter:   limiter,
+//			ClusterOf:     func(r mcreconcile.Request) multicluster.ClusterName { return r.ClusterName },
+//			MaxPerCluster: max(options.MaxConcurrentReconciles-1, 1),
+//		})
+//	}
+//
+// # What it shares with controller-runtime's queue
+//
+// A request is queued once, however often it is added, and is never with two
+// workers at a time: added again while a worker has it, it is served again
+// after Done. The highest priority and the earliest time asked for prevail. A
+// request whose priority is raised goes to the end of its new priority.
+// Metrics have the same names, labels and meaning, and are the same series.
+//
+// # What it adds
+//
+//   - Turns. A higher priority goes first, whichever cluster it belongs to.
+//     Within a priority the cluster goes next that was served, or began to
+//     wait, longest ago. Within a cluster the order is that of arrival.
+//   - A cap. [Options].MaxPerCluster bounds how many workers a cluster may
+//     hold at a time. While it holds that many, its requests wait and those
+//     of other clusters pass them.
+//   - Holds. [Queue.Hold] keeps a cluster's requests in the queue, where they
+//     still gather and deduplicate but take no worker, until [Queue.Resume].
+//   - [Queue.Drop], for when a cluster leaves.
+//   - [Queue.Depth], the state of one cluster.
+//
+// The local cluster, named "", is a cluster like any other.
+//
+// # When a cluster leaves
+//
+// Drop removes what a cluster has in the queue. It cannot take back a request
+// that a worker is busy with, and that worker will often fail (its cluster is
+// gone) and ask for a retry. When the cluster comes back meanwhile, its
+// sources add requests that may have the very same key. The queue tells the
+// two apart by how they are added, because a controller requeues only with a
+// delay or rate limited, and sources announce objects by plain adds. For a
+// request that was handed out before Drop, and until its Done:
+//
+//   - adds with a delay and rate-limited adds are taken for the worker's own
+//     requeue, and ignored;
+//   - plain adds are taken for the cluster's return, and kept. The request is
+//     served after Done of the old run, so that it never runs twice at once.
+//
+// For any other request of the cluster every add counts as new at once. So
+// stop a cluster's sources before Drop: what they add later would be queued.
+//
+// # Implementation
+//
+// Every operation is O(log n) at most, save Drop, which is so for each
+// request it removes. One goroutine per queue promotes delayed requests and
+// updates metrics. Nothing is kept for a cluster that has no requests, no
+// holds and no worker.
+package queue
