@@ -1,0 +1,80 @@
+// Copyright The Rollcall Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// The example prints a line for each ConfigMap that it reconciles, in every
+// cluster that the ClusterProfiles of a hub list.
+//
+//	cluster-inventory-api --kubeconfig hub.kubeconfig \
+//	  --clusterprofile-provider-file providers.json
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"os"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/log/zap"
+
+	"github.com/rollcall-dev/rollcall/pkg/credentials"
+	mcbuilder "github.com/rollcall-dev/rollcall/pkg/mc/builder"
+	mcmanager "github.com/rollcall-dev/rollcall/pkg/mc/manager"
+	mcreconcile "github.com/rollcall-dev/rollcall/pkg/mc/reconcile"
+	clusterinventoryapi "github.com/rollcall-dev/rollcall/providers/cluster-inventory-api"
+)
+
+func main() {
+	if err := run(); err != nil {
+		ctrl.Log.Error(err, "The controller has failed")
+		os.Exit(1)
+	}
+}
+
+func run() error {
+	var credentialOptions credentials.Options
+	credentialOptions.AddFlags(flag.CommandLine)
+	logOptions := zap.Options{}
+	logOptions.BindFlags(flag.CommandLine)
+	flag.Parse()
+	ctrl.SetLogger(zap.New(zap.UseFlagOptions(&logOptions)))
+	ctx := ctrl.SetupSignalHandler()
+
+	resolver, err := credentials.New(credentialOptions)
+	if err != nil {
+		return err
+	}
+	defer resolver.Close()
+	provider, err := clusterinventoryapi.New(clusterinventoryapi.Options{Credentials: resolver})
+	if err != nil {
+		return err
+	}
+
+	mgr, err := mcmanager.New(ctrl.GetConfigOrDie(), provider, mcmanager.Options{})
+	if err != nil {
+		return err
+	}
+	err = mcbuilder.ControllerManagedBy(mgr).
+		For(&corev1.ConfigMap{}).
+		Complete(mcreconcile.Func(func(ctx context.Context, req mcreconcile.Request) (ctrl.Result, error) {
+			cl, err := mgr.GetCluster(ctx, req.ClusterName)
+			if err != nil {
+				return ctrl.Result{}, err
+			}
+			cm := &corev1.ConfigMap{}
+			if err := cl.GetClient().Get(ctx, req.NamespacedName, cm); apierrors.IsNotFound(err) {
+				fmt.Printf("ConfigMap %s in cluster %q is gone\n", req.NamespacedName, req.ClusterName)
+				return ctrl.Result{}, nil
+			} else if err != nil {
+				return ctrl.Result{}, err
+			}
+			fmt.Printf("ConfigMap %s in cluster %q has %d keys\n", req.NamespacedName, req.ClusterName, len(cm.Data))
+			return ctrl.Result{}, nil
+		}))
+	if err != nil {
+		return err
+	}
+	return mgr.Start(ctx)
+}

@@ -1,0 +1,75 @@
+// Copyright The Rollcall Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package fleet
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/rollcall-dev/rollcall/pkg/inventory"
+)
+
+// identity is what tells one cluster from another.
+type identity struct {
+	// uid is that of the namespace kube-system, "" if it cannot be read.
+	uid string
+	// clusterID is the profile's (KEP-2149), "" if it gives none.
+	clusterID string
+}
+
+// same tells whether two identities are known to be those of one cluster. The
+// UID comes from the cluster itself, so it counts before what a profile says.
+func (i identity) same(other identity) bool {
+	if i.uid != "" && other.uid != "" {
+		return i.uid == other.uid
+	}
+	return i.clusterID != "" && i.clusterID == other.clusterID
+}
+
+// maxIdentityBytes bounds what is read of a namespace.
+const maxIdentityBytes = 1 << 20
+
+// identify asks the target who it is, which also shows that it answers and
+// takes the credentials. Not being allowed to read the namespace, or not having
+// it, is an answer.
+func identify(ctx context.Context, t *target, profile *inventory.Profile) (identity, error) {
+	id := identity{clusterID: inventory.ClusterID(profile)}
+	u := t.server.JoinPath("api/v1/namespaces", metav1.NamespaceSystem)
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, u.String(), nil)
+	if err != nil {
+		return id, err
+	}
+	req.Header.Set("Accept", "application/json")
+	resp, err := t.transport.RoundTrip(req)
+	if err != nil {
+		return id, fmt.Errorf("%s does not answer: %w", t.server, err)
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(io.LimitReader(resp.Body, maxIdentityBytes))
+	if err != nil {
+		return id, fmt.Errorf("%s does not answer: %w", t.server, err)
+	}
+
+	switch resp.StatusCode {
+	case http.StatusOK:
+		var namespace corev1.Namespace
+		if err := json.Unmarshal(body, &namespace); err != nil {
+			return id, fmt.Errorf("%s does not answer as a Kubernetes API server does: %w", t.server, err)
+		}
+		id.uid = string(namespace.UID)
+		return id, nil
+	case http.StatusForbidden, http.StatusNotFound:
+		return id, nil
+	case http.StatusUnauthorized:
+		return id, fmt.Errorf("%s does not accept the credentials (401)", t.server)
+	default:
+		return id, fmt.Errorf("%s answers %s", t.server, resp.Status)
+	}
+}

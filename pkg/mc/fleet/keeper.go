@@ -1,0 +1,184 @@
+// Copyright The Rollcall Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package fleet
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"time"
+
+	"github.com/go-logr/logr"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/rollcall-dev/rollcall/pkg/inventory"
+	"github.com/rollcall-dev/rollcall/pkg/mc/multicluster"
+)
+
+// keeper keeps one cluster. Its goroutine, run, owns the cluster's state;
+// everybody else reads engaged and status, and tells it of profiles.
+type keeper struct {
+	fleet *Fleet
+	aware multicluster.Aware
+	name  multicluster.ClusterName
+	log   logr.Logger
+
+	// ctx ends when the cluster's profile goes or the fleet ends.
+	ctx   context.Context
+	leave context.CancelFunc
+
+	// latest is the profile to keep to; changed holds a token when it is new.
+	latest  atomic.Pointer[inventory.Profile]
+	changed chan struct{}
+
+	engaged atomic.Pointer[member]
+	status  atomic.Pointer[ClusterStatus]
+
+	// predecessor kept another profile's cluster under the same name and ends
+	// first.
+	predecessor *keeper
+	done        chan struct{}
+}
+
+func newKeeper(ctx context.Context, f *Fleet, aware multicluster.Aware, name multicluster.ClusterName, profile *inventory.Profile) *keeper {
+	k := &keeper{
+		fleet: f, aware: aware, name: name,
+		log:     log.FromContext(ctx).WithValues("cluster", name),
+		changed: make(chan struct{}, 1),
+		done:    make(chan struct{}),
+	}
+	k.ctx, k.leave = context.WithCancel(log.IntoContext(ctx, k.log))
+	k.latest.Store(profile)
+	k.status.Store(&ClusterStatus{Name: name, Profile: inventory.KeyOf(profile), State: Pending, Since: time.Now()})
+	return k
+}
+
+// put tells the keeper of the profile's latest version.
+func (k *keeper) put(profile *inventory.Profile) {
+	k.latest.Store(profile)
+	select {
+	case k.changed <- struct{}{}:
+	default: // it has yet to look at the one before
+	}
+}
+
+// run keeps the cluster until the keeper's context ends.
+func (k *keeper) run() {
+	defer close(k.done)
+	if k.predecessor != nil {
+		<-k.predecessor.done
+		k.predecessor = nil
+	}
+	backoff := k.newBackoff()
+	for k.ctx.Err() == nil {
+		m, err := k.connect()
+		if err == nil {
+			backoff = k.newBackoff()
+			err = k.serve(m)
+			k.disengage(m)
+		}
+		if err == nil || k.ctx.Err() != nil {
+			continue
+		}
+		delay := backoff.Step()
+		k.fail(Backoff, err)
+		k.log.Info("Cluster cannot be reached or used, trying again", "error", err.Error(), "after", delay.Round(time.Millisecond))
+		if k.awaitRetry(delay) {
+			backoff = k.newBackoff()
+		}
+	}
+}
+
+func (k *keeper) newBackoff() wait.Backoff {
+	return newBackoff(k.fleet.options.MinBackoff, k.fleet.options.MaxBackoff)
+}
+
+func newBackoff(first, limit time.Duration) wait.Backoff {
+	return wait.Backoff{Duration: first, Factor: 2, Jitter: 0.2, Steps: 32, Cap: limit}
+}
+
+// awaitRetry waits for the delay, or less if the way to the cluster changes
+// meanwhile, and tells which of the two it was.
+func (k *keeper) awaitRetry(delay time.Duration) (changed bool) {
+	failed := inventory.Fingerprint(k.latest.Load())
+	timer := time.NewTimer(delay)
+	defer timer.Stop()
+	for {
+		select {
+		case <-k.ctx.Done():
+			return false
+		case <-timer.C:
+			return false
+		case <-k.changed:
+			if inventory.Fingerprint(k.latest.Load()) != failed {
+				return true
+			}
+		}
+	}
+}
+
+var (
+	errOtherCluster = errors.New("the profile leads to another cluster, or to one not known to be the same")
+	errClusterEnded = errors.New("the cluster's caches have ended")
+)
+
+// serve keeps an engaged cluster on the profile's latest version. It returns
+// nil if the cluster is to be connected anew at once, or leaves.
+func (k *keeper) serve(m *member) error {
+	// retry is set while the latest profile cannot be followed. The cluster
+	// stays as it is until then.
+	var retry <-chan time.Time
+	backoff := k.newBackoff()
+	for {
+		select {
+		case <-k.ctx.Done():
+			return nil
+		case <-m.stopped:
+			return errors.Join(errClusterEnded, m.err)
+		case <-k.changed:
+			profile := k.latest.Load()
+			previous := m.profile.Swap(profile)
+			if retry == nil && inventory.Fingerprint(previous) == inventory.Fingerprint(profile) {
+				continue
+			}
+			backoff = k.newBackoff()
+		case <-retry:
+		}
+
+		retry = nil
+		err := k.follow(m)
+		switch {
+		case err == nil:
+			k.enter(Ready)
+		case errors.Is(err, errOtherCluster):
+			k.log.Info("Cluster is engaged anew", "reason", err.Error())
+			return nil
+		default:
+			delay := backoff.Step()
+			k.fail(Ready, err)
+			k.log.Info("Cluster's new access cannot be used, keeping the one before", "error", err.Error(), "after", delay.Round(time.Millisecond))
+			retry = time.After(delay)
+		}
+	}
+}
+
+// enter notes a state, with no error.
+func (k *keeper) enter(state State) {
+	k.setStatus(state, "")
+}
+
+// fail notes a state and what went wrong.
+func (k *keeper) fail(state State, err error) {
+	k.setStatus(state, err.Error())
+}
+
+func (k *keeper) setStatus(state State, lastError string) {
+	next := *k.status.Load()
+	if next.State != state {
+		next.State, next.Since = state, time.Now()
+	}
+	next.LastError = lastError
+	k.status.Store(&next)
+}

@@ -1,0 +1,67 @@
+// Copyright The Rollcall Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package fleet
+
+import (
+	"context"
+	"fmt"
+	"sync/atomic"
+
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/cluster"
+
+	"github.com/rollcall-dev/rollcall/pkg/credentials"
+	"github.com/rollcall-dev/rollcall/pkg/inventory"
+)
+
+// ProfileFrom returns the current profile of a cluster that a fleet engaged,
+// and whether it is one. The profile is shared: it must not be changed.
+func ProfileFrom(cl cluster.Cluster) (*inventory.Profile, bool) {
+	m, ok := cl.(*member)
+	if !ok {
+		return nil, false
+	}
+	return m.profile.Load(), true
+}
+
+// member is the cluster that reconcilers are given. It stays the same while
+// what is under it is exchanged.
+type member struct {
+	cluster.Cluster
+
+	profile   atomic.Pointer[inventory.Profile]
+	config    atomic.Pointer[rest.Config]
+	transport *swapTransport
+
+	// The keeper's goroutine owns what follows.
+	access   *credentials.Access
+	identity identity
+	ctx      context.Context // ends when the cluster leaves
+	cancel   context.CancelFunc
+	started  bool
+	stopped  chan struct{} // closed when the cluster's Start has returned
+	err      error         // of Start, once stopped is closed
+}
+
+// GetConfig returns a copy of the configuration that leads to the cluster now.
+// It changes with the cluster's endpoint.
+func (m *member) GetConfig() *rest.Config {
+	return rest.CopyConfig(m.config.Load())
+}
+
+func (m *member) index(ctx context.Context, i index) error {
+	if err := m.GetFieldIndexer().IndexField(ctx, i.object, i.field, i.extract); err != nil {
+		return fmt.Errorf("cannot index field %q of %T in cluster %q: %w", i.field, i.object, inventory.ClusterName(m.profile.Load()), err)
+	}
+	return nil
+}
+
+// start runs the cluster until its context ends.
+func (m *member) start() {
+	m.started = true
+	go func() {
+		defer close(m.stopped)
+		m.err = m.Start(m.ctx)
+	}()
+}

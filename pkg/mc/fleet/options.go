@@ -1,0 +1,89 @@
+// Copyright The Rollcall Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package fleet
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/cluster"
+
+	"github.com/rollcall-dev/rollcall/pkg/credentials"
+	"github.com/rollcall-dev/rollcall/pkg/inventory"
+	"github.com/rollcall-dev/rollcall/pkg/mc/multicluster"
+)
+
+// Options say where a fleet's clusters come from and how they are connected.
+type Options struct {
+	// Source says which clusters there are. Required. The fleet restarts it
+	// when it fails.
+	Source inventory.Source
+
+	// Credentials turns a profile into a connection. Required.
+	Credentials credentials.Method
+
+	// ClusterName names the cluster of a profile. Where two profiles come to
+	// the same name, the one that was there first has it until it goes.
+	// Defaults to inventory.ClusterName: "namespace/name", or the name that the
+	// source gave.
+	ClusterName func(profile *inventory.Profile) multicluster.ClusterName
+
+	// IsReady says whether the cluster of a profile is to be connected. One
+	// that no longer is leaves. Defaults to all.
+	IsReady func(profile *inventory.Profile) bool
+
+	// RESTOptions change the rest.Config of each cluster before it is used. The
+	// config has QPS -1: the API server's own fairness governs.
+	RESTOptions []func(config *rest.Config) error
+
+	// ClusterOptions are those of controller-runtime's clusters.
+	ClusterOptions []cluster.Option
+
+	// NewCluster makes the cluster. The config's transport must be used: it is
+	// what is exchanged when credentials or endpoints change. Defaults to
+	// cluster.New.
+	NewCluster func(ctx context.Context, profile *inventory.Profile, config *rest.Config, opts ...cluster.Option) (cluster.Cluster, error)
+
+	// ConnectTimeout bounds one attempt to connect and sync a cluster, and the
+	// wait for its goroutines when it leaves. Defaults to 30 s.
+	ConnectTimeout time.Duration
+
+	// MinBackoff and MaxBackoff bound the wait after a failed attempt, which
+	// doubles each time, with 20 % jitter. They default to 1 s and 5 min.
+	MinBackoff, MaxBackoff time.Duration
+}
+
+func (o *Options) complete() error {
+	if o.Source == nil {
+		return errors.New("fleet: must specify Options.Source")
+	}
+	if o.Credentials == nil {
+		return errors.New("fleet: must specify Options.Credentials")
+	}
+	if o.ClusterName == nil {
+		o.ClusterName = func(profile *inventory.Profile) multicluster.ClusterName {
+			return multicluster.ClusterName(inventory.ClusterName(profile))
+		}
+	}
+	if o.IsReady == nil {
+		o.IsReady = func(*inventory.Profile) bool { return true }
+	}
+	if o.NewCluster == nil {
+		o.NewCluster = func(_ context.Context, _ *inventory.Profile, config *rest.Config, opts ...cluster.Option) (cluster.Cluster, error) {
+			return cluster.New(config, opts...)
+		}
+	}
+	if o.ConnectTimeout <= 0 {
+		o.ConnectTimeout = 30 * time.Second
+	}
+	if o.MinBackoff <= 0 {
+		o.MinBackoff = time.Second
+	}
+	if o.MaxBackoff <= 0 {
+		o.MaxBackoff = 5 * time.Minute
+	}
+	return nil
+}

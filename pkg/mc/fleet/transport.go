@@ -1,0 +1,87 @@
+// Copyright The Rollcall Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package fleet
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+	"sync/atomic"
+)
+
+// errLeft is what requests get that are made after their cluster has left.
+var errLeft = errors.New("the cluster has left the fleet")
+
+// swapTransport is the transport of one cluster for as long as that is
+// engaged. What is under it, and the address that requests go to, can be
+// exchanged at any time; clients and caches above notice dropped connections
+// at most.
+type swapTransport struct {
+	// base is the address that clients were made with.
+	base    *url.URL
+	current atomic.Pointer[target]
+}
+
+// target is where requests go and how.
+type target struct {
+	server    *url.URL
+	transport http.RoundTripper
+}
+
+func newTarget(server string, transport http.RoundTripper) (*target, error) {
+	u, err := url.Parse(server)
+	if err != nil || u.Host == "" {
+		return nil, fmt.Errorf("server %q is not a URL with a host", server)
+	}
+	u.Path = strings.TrimSuffix(u.Path, "/")
+	return &target{server: u, transport: transport}, nil
+}
+
+func newSwapTransport(first *target) *swapTransport {
+	t := &swapTransport{base: first.server}
+	t.current.Store(first)
+	return t
+}
+
+// swap sends the requests that follow to another target.
+func (t *swapTransport) swap(next *target) {
+	t.current.Store(next)
+}
+
+// close fails the requests that follow.
+func (t *swapTransport) close() {
+	t.current.Store(nil)
+}
+
+// RoundTrip implements http.RoundTripper.
+func (t *swapTransport) RoundTrip(req *http.Request) (*http.Response, error) {
+	current := t.current.Load()
+	if current == nil {
+		if req.Body != nil {
+			req.Body.Close()
+		}
+		return nil, errLeft
+	}
+	if current.server != t.base {
+		req = req.WithContext(req.Context()) // a shallow copy: a request must not be changed
+		req.URL = t.translate(req.URL, current.server)
+		req.Host = ""
+	}
+	return current.transport.RoundTrip(req)
+}
+
+// translate gives a URL below base its place below server.
+func (t *swapTransport) translate(u, server *url.URL) *url.URL {
+	moved := *u
+	moved.Scheme, moved.Host = server.Scheme, server.Host
+	if rest, ok := strings.CutPrefix(u.Path, t.base.Path); ok {
+		moved.Path = server.Path + rest
+	}
+	if rest, ok := strings.CutPrefix(u.RawPath, t.base.EscapedPath()); ok && u.RawPath != "" {
+		moved.RawPath = server.EscapedPath() + rest
+	}
+	return &moved
+}

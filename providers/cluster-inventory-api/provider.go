@@ -1,0 +1,139 @@
+// Copyright The Rollcall Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package clusterinventoryapi
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/cluster"
+
+	"github.com/rollcall-dev/rollcall/pkg/credentials"
+	"github.com/rollcall-dev/rollcall/pkg/inventory"
+	"github.com/rollcall-dev/rollcall/pkg/inventory/hub"
+	"github.com/rollcall-dev/rollcall/pkg/mc/fleet"
+	mcmanager "github.com/rollcall-dev/rollcall/pkg/mc/manager"
+	"github.com/rollcall-dev/rollcall/pkg/mc/multicluster"
+)
+
+// Options say which clusters are provided and how they are connected.
+type Options struct {
+	// Credentials opens the clusters. Required. The provider does not close it.
+	Credentials credentials.Method
+
+	// Hub leads to the cluster with the ClusterProfiles. Defaults to the
+	// manager's local cluster.
+	Hub *rest.Config
+
+	// Namespace is the hub's namespace that is read. Defaults to all.
+	Namespace string
+
+	// LabelSelector selects the profiles, in the hub's API server. Defaults to
+	// all.
+	LabelSelector labels.Selector
+
+	// IsReady says whether the cluster of a profile is to be engaged. Defaults
+	// to all.
+	IsReady func(ctx context.Context, clp *inventory.Profile) bool
+
+	// ClusterOptions are those of controller-runtime's clusters.
+	ClusterOptions []cluster.Option
+
+	// RESTOptions change the rest.Config of each cluster before it is used.
+	RESTOptions []func(cfg *rest.Config) error
+
+	// NewCluster makes the cluster of a profile. It must use the config's
+	// transport. Defaults to cluster.New.
+	NewCluster func(ctx context.Context, clp *inventory.Profile, cfg *rest.Config, opts ...cluster.Option) (cluster.Cluster, error)
+}
+
+// Provider provides the clusters of a hub's ClusterProfiles. All methods may
+// be called from any goroutine.
+type Provider struct {
+	*fleet.Fleet
+	options Options
+
+	mu  sync.Mutex // guards hub
+	hub *rest.Config
+}
+
+var (
+	_ multicluster.Provider         = &Provider{}
+	_ multicluster.ProviderRunnable = &Provider{}
+)
+
+// New returns a provider. It does nothing before its manager starts.
+func New(opts Options) (*Provider, error) {
+	if opts.Credentials == nil {
+		return nil, errors.New("cluster inventory API provider: must specify Options.Credentials")
+	}
+	p := &Provider{options: opts, hub: opts.Hub}
+	var isReady func(*inventory.Profile) bool
+	if opts.IsReady != nil {
+		isReady = func(profile *inventory.Profile) bool { return opts.IsReady(context.Background(), profile) }
+	}
+	var err error
+	p.Fleet, err = fleet.New(fleet.Options{
+		Source:         inventory.SourceFunc(p.read),
+		Credentials:    opts.Credentials,
+		IsReady:        isReady,
+		ClusterOptions: opts.ClusterOptions,
+		RESTOptions:    opts.RESTOptions,
+		NewCluster:     opts.NewCluster,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("cluster inventory API provider: %w", err)
+	}
+	return p, nil
+}
+
+// SetupWithManager makes the manager's local cluster the hub unless
+// Options.Hub names one. A program needs to call it only if the provider is
+// not itself the manager's provider but part of one.
+func (p *Provider) SetupWithManager(mgr mcmanager.Manager) error {
+	if mgr == nil {
+		return errors.New("cluster inventory API provider: the manager must not be nil")
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.hub == nil {
+		p.hub = mgr.GetLocalManager().GetConfig()
+	}
+	return nil
+}
+
+// Start is called by the manager.
+func (p *Provider) Start(ctx context.Context, aware multicluster.Aware) error {
+	if mgr, ok := aware.(mcmanager.Manager); ok {
+		if err := p.SetupWithManager(mgr); err != nil {
+			return err
+		}
+	}
+	if p.hubConfig() == nil {
+		return errors.New("cluster inventory API provider: no hub known: set Options.Hub or call SetupWithManager")
+	}
+	return p.Fleet.Start(ctx, aware)
+}
+
+// read is the fleet's source.
+func (p *Provider) read(ctx context.Context, sink inventory.Sink) error {
+	source, err := hub.New(p.hubConfig(), hub.Options{
+		Namespace:     p.options.Namespace,
+		LabelSelector: p.options.LabelSelector,
+	})
+	if err != nil {
+		return err
+	}
+	return source.Run(ctx, sink)
+}
+
+func (p *Provider) hubConfig() *rest.Config {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.hub
+}
