@@ -1,0 +1,153 @@
+// Copyright The Rollcall Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package credentials
+
+import (
+	"crypto/x509"
+	"fmt"
+	"net"
+	"net/url"
+	"strings"
+
+	clientcmdv1 "k8s.io/client-go/tools/clientcmd/api/v1"
+)
+
+// endpoint is where a cluster's API server is and how TLS is done with it. It
+// is not changed once made.
+type endpoint struct {
+	Server             string
+	CAData             []byte
+	ServerName         string
+	Insecure           bool
+	ProxyURL           string
+	DisableCompression bool
+
+	// hostPort is the server's host, in lower case, and its port.
+	hostPort string
+}
+
+// newEndpoint takes the endpoint from an access provider of a profile, as far
+// as the provider allows it.
+func newEndpoint(cluster *clientcmdv1.Cluster, provider *Provider) (*endpoint, error) {
+	server, err := parseServer(cluster.Server)
+	if err != nil {
+		return nil, fmt.Errorf("%w: server: %w", ErrBadProfile, err)
+	}
+	e := &endpoint{
+		Server:             cluster.Server,
+		CAData:             append([]byte(nil), cluster.CertificateAuthorityData...),
+		ServerName:         cluster.TLSServerName,
+		Insecure:           cluster.InsecureSkipTLSVerify,
+		DisableCompression: cluster.DisableCompression,
+		hostPort:           hostPort(server),
+	}
+	if !allowsServer(provider.AllowedServers, server) {
+		return nil, fmt.Errorf("%w: server %s is not among the provider's allowedServers", ErrDenied, e.hostPort)
+	}
+
+	switch {
+	case e.Insecure && !provider.AllowInsecureSkipTLSVerify:
+		return nil, fmt.Errorf("%w: insecure-skip-tls-verify: the provider does not set allowInsecureSkipTLSVerify", ErrDenied)
+	case e.Insecure && len(e.CAData) > 0:
+		return nil, fmt.Errorf("%w: insecure-skip-tls-verify and certificate-authority-data exclude each other", ErrBadProfile)
+	case len(e.CAData) > 0 && !x509.NewCertPool().AppendCertsFromPEM(e.CAData):
+		return nil, fmt.Errorf("%w: certificate-authority-data: no certificate in PEM form", ErrBadProfile)
+	case cluster.CertificateAuthority != "" && len(e.CAData) == 0:
+		return nil, fmt.Errorf("%w: certificate-authority: a path means nothing in a profile, use certificate-authority-data", ErrBadProfile)
+	}
+
+	if cluster.ProxyURL != "" {
+		proxy, err := parseProxy(cluster.ProxyURL)
+		if err != nil {
+			return nil, fmt.Errorf("%w: proxy-url: %w", ErrBadProfile, err)
+		}
+		e.ProxyURL = proxy.String()
+	}
+	return e, nil
+}
+
+// Errors of these do not repeat the URL: it may have a password in it.
+
+func parseServer(server string) (*url.URL, error) {
+	if server == "" {
+		return nil, fmt.Errorf("must not be empty")
+	}
+	parsed, err := url.Parse(server)
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("not a URL")
+	case parsed.User != nil:
+		return nil, fmt.Errorf("must not have user information")
+	case parsed.Scheme != "https":
+		return nil, fmt.Errorf("must be an https URL, credentials are not sent in clear")
+	case parsed.Hostname() == "":
+		return nil, fmt.Errorf("must have a host")
+	case parsed.RawQuery != "" || parsed.ForceQuery || parsed.Fragment != "":
+		return nil, fmt.Errorf("must have neither query nor fragment")
+	}
+	return parsed, nil
+}
+
+func parseProxy(proxy string) (*url.URL, error) {
+	parsed, err := url.Parse(proxy)
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("not a URL")
+	case parsed.User != nil:
+		return nil, fmt.Errorf("must not have user information, no secret belongs in a profile")
+	case parsed.Hostname() == "":
+		return nil, fmt.Errorf("must have a host")
+	}
+	switch parsed.Scheme {
+	case "http", "https", "socks5":
+		return parsed, nil
+	}
+	return nil, fmt.Errorf("must be an http, https or socks5 URL")
+}
+
+// hostPort returns the URL's host in lower case and its port, also where that
+// is the scheme's.
+func hostPort(u *url.URL) string {
+	port := u.Port()
+	if port == "" {
+		port = "443"
+	}
+	return net.JoinHostPort(strings.ToLower(u.Hostname()), port)
+}
+
+func allowsServer(patterns []string, server *url.URL) bool {
+	if len(patterns) == 0 {
+		return true
+	}
+	host, withPort := strings.ToLower(server.Hostname()), hostPort(server)
+	for _, pattern := range patterns {
+		pattern = strings.ToLower(pattern)
+		if globMatches(pattern, host) || globMatches(pattern, withPort) {
+			return true
+		}
+	}
+	return false
+}
+
+// globMatches tells whether the text is the pattern, in which "*" stands for
+// any characters.
+func globMatches(pattern, text string) bool {
+	parts := strings.Split(pattern, "*")
+	if len(parts) == 1 {
+		return pattern == text
+	}
+	first, last := parts[0], parts[len(parts)-1]
+	if !strings.HasPrefix(text, first) {
+		return false
+	}
+	text = text[len(first):]
+	for _, part := range parts[1 : len(parts)-1] {
+		_, rest, found := strings.Cut(text, part)
+		if !found {
+			return false
+		}
+		text = rest
+	}
+	return strings.HasSuffix(text, last)
+}

@@ -1,0 +1,132 @@
+// Copyright The Rollcall Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package credentials
+
+import (
+	"context"
+	"sync"
+)
+
+// pool holds one authenticator for all links whose plugin run would be the
+// same, for as long as there are such links.
+type pool struct {
+	options *Options
+	runner  *runner
+
+	// runs counts the goroutines that run plugins.
+	runs sync.WaitGroup
+
+	mu      sync.Mutex // guards what follows
+	entries map[string]*poolEntry
+	closed  bool
+}
+
+// poolEntry is an authenticator and its users.
+type poolEntry struct {
+	auth  *authenticator
+	links map[*managed]struct{}
+}
+
+func newPool(options *Options) *pool {
+	return &pool{
+		options: options,
+		runner:  newRunner(options),
+		entries: map[string]*poolEntry{},
+	}
+}
+
+// acquire returns the authenticator for the link, or ErrClosed.
+func (p *pool) acquire(m *managed) (*authenticator, error) {
+	key := digest(m.invocation)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.closed {
+		return nil, ErrClosed
+	}
+	entry := p.entries[key]
+	if entry == nil {
+		entry = &poolEntry{links: map[*managed]struct{}{}, auth: &authenticator{
+			obtain: func(ctx context.Context) (*credential, error) {
+				return p.runner.run(ctx, m.invocation)
+			},
+			spawn:          p.spawn,
+			newCertificate: func() { p.closeConnections(key) },
+			log:            p.options.Logger.WithValues("provider", m.provider, "command", m.invocation.Command),
+		}}
+		p.entries[key] = entry
+	}
+	entry.links[m] = struct{}{}
+	return entry.auth, nil
+}
+
+// release takes the link out, and its authenticator where it was the last.
+func (p *pool) release(m *managed) {
+	key := digest(m.invocation)
+	p.mu.Lock()
+	entry := p.entries[key]
+	last := false
+	if entry != nil {
+		if _, user := entry.links[m]; user {
+			delete(entry.links, m)
+			last = len(entry.links) == 0
+		}
+	}
+	if last {
+		delete(p.entries, key)
+	}
+	p.mu.Unlock()
+	if last {
+		entry.auth.stop(ErrReleased)
+	}
+}
+
+// closeConnections closes those of all links that use the authenticator.
+func (p *pool) closeConnections(key string) {
+	p.mu.Lock()
+	var links []*managed
+	if entry := p.entries[key]; entry != nil {
+		for m := range entry.links {
+			links = append(links, m)
+		}
+	}
+	p.mu.Unlock()
+	for _, m := range links {
+		m.conns.closeAll()
+	}
+}
+
+// spawn runs f in a goroutine that close waits for. It returns false, and runs
+// nothing, once the pool is closed.
+func (p *pool) spawn(f func()) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.closed {
+		return false
+	}
+	p.runs.Go(f)
+	return true
+}
+
+func (p *pool) isClosed() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.closed
+}
+
+// close ends all links and waits for all goroutines.
+func (p *pool) close() {
+	p.mu.Lock()
+	p.closed = true
+	entries := p.entries
+	p.entries = nil
+	p.mu.Unlock()
+
+	for _, entry := range entries {
+		entry.auth.stop(ErrClosed)
+		for m := range entry.links {
+			m.end(ErrClosed)
+		}
+	}
+	p.runs.Wait()
+}

@@ -1,0 +1,95 @@
+// Copyright The Rollcall Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package credentials
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"sync"
+	"sync/atomic"
+
+	"github.com/go-logr/logr"
+)
+
+// providerFile follows a provider file: each use reads it, and parses it where
+// its content is another than before.
+type providerFile struct {
+	path  string
+	check func(place string, providers []Provider) error
+	log   logr.Logger
+
+	reads atomic.Uint64 // numbers the reads
+
+	mu      sync.Mutex // guards what follows; not held while the file is read
+	read    uint64     // the number of the read that is in force
+	content []byte     // what that read gave, nil where it failed
+	fault   string     // why the content is not in force, "" where it is
+	current []Provider // of the last good content
+}
+
+// load reads the file for the first time.
+func (f *providerFile) load() error {
+	content, err := os.ReadFile(f.path)
+	if err != nil {
+		return fmt.Errorf("provider file: %w", err)
+	}
+	providers, err := f.parse(content)
+	if err != nil {
+		return err
+	}
+	f.content, f.current = content, providers
+	return nil
+}
+
+// providers returns the file's providers: those of the last content that could
+// be used. The slice is shared and must not be changed.
+func (f *providerFile) providers() []Provider {
+	number := f.reads.Add(1)
+	content, err := os.ReadFile(f.path)
+	current, changed, fault := f.update(number, content, err)
+	if fault != nil {
+		f.log.Error(fault, "Provider file cannot be used, its last good content stays in force", "file", f.path)
+	} else if changed {
+		f.log.Info("Provider file has changed", "file", f.path, "providers", len(current))
+	}
+	return current
+}
+
+// update takes in what a read gave. It returns the providers in force, whether
+// they are new, and a fault where that has not been returned before.
+func (f *providerFile) update(number uint64, content []byte, err error) (current []Provider, changed bool, fault error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if number < f.read {
+		return f.current, false, nil // a later read has overtaken this one
+	}
+	f.read = number
+	if err == nil && f.content != nil && bytes.Equal(content, f.content) {
+		return f.current, false, nil
+	}
+	var providers []Provider
+	if f.content = content; err == nil {
+		providers, err = f.parse(content)
+	} else {
+		f.content = nil
+	}
+	if err != nil {
+		if f.fault == err.Error() {
+			return f.current, false, nil
+		}
+		f.fault = err.Error()
+		return f.current, false, err
+	}
+	f.current, f.fault = providers, ""
+	return f.current, true, nil
+}
+
+func (f *providerFile) parse(content []byte) ([]Provider, error) {
+	file, err := ParseFile(f.path, content)
+	if err != nil {
+		return nil, err
+	}
+	return file.Providers, f.check("provider file "+f.path, file.Providers)
+}

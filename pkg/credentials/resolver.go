@@ -1,0 +1,137 @@
+// Copyright The Rollcall Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package credentials
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/rollcall-dev/rollcall/pkg/inventory"
+)
+
+// Method turns a profile into an Access. It may be called concurrently.
+type Method interface {
+	// Resolve returns how to reach the profile's cluster. The caller releases
+	// the Access when it is no longer used.
+	Resolve(ctx context.Context, profile *inventory.Profile) (*Access, error)
+}
+
+var _ Method = &Resolver{}
+
+// Resolver is the Method of KEP-5339: exec plugins by a provider file. It is
+// safe for concurrent use.
+type Resolver struct {
+	options Options
+	file    *providerFile // nil without one
+	pool    *pool
+}
+
+// New returns a Resolver. Its errors name the file or option, the entry and
+// the field that is at fault.
+func New(options Options) (*Resolver, error) {
+	options, err := options.complete()
+	if err != nil {
+		return nil, err
+	}
+	r := &Resolver{options: options}
+	if err := r.checkCommands("Options", options.Providers); err != nil {
+		return nil, fmt.Errorf("credentials: %w", err)
+	}
+	if options.ProviderFile != "" {
+		r.file = &providerFile{path: options.ProviderFile, check: r.checkCommands, log: options.Logger}
+		if err := r.file.load(); err != nil {
+			return nil, fmt.Errorf("credentials: %w", err)
+		}
+	}
+	r.pool = newPool(&options)
+	return r, nil
+}
+
+// checkCommands refuses commands that could not be found anywhere.
+func (r *Resolver) checkCommands(place string, providers []Provider) error {
+	for i := range providers {
+		if len(r.options.PluginDirs) == 0 && providers[i].needsPluginDir() {
+			return fmt.Errorf("%s: providers[%d] (%q): execConfig.command: %q is not an absolute path and there are no plugin folders",
+				place, i, providers[i].Name, providers[i].ExecConfig.Command)
+		}
+	}
+	return nil
+}
+
+// Resolve implements Method. It takes the first provider that the profile
+// lists under status.accessProviders or the deprecated
+// status.credentialProviders. It runs no plugin and reads nothing but the
+// provider file. Its errors are an *Error around ErrNoProvider, ErrBadProfile,
+// ErrDenied or ErrClosed.
+func (r *Resolver) Resolve(ctx context.Context, profile *inventory.Profile) (*Access, error) {
+	key := inventory.KeyOf(profile)
+	if err := ctx.Err(); err != nil {
+		return nil, &Error{Profile: key, Err: err}
+	}
+	if r.pool.isClosed() {
+		return nil, &Error{Profile: key, Err: ErrClosed}
+	}
+	provider, offered, err := choose(r.providers(), profile)
+	if err != nil {
+		return nil, &Error{Profile: key, Err: err}
+	}
+	e, err := newEndpoint(&offered.Cluster, provider)
+	if err != nil {
+		return nil, &Error{Profile: key, Provider: provider.Name, Err: err}
+	}
+	i, err := newInvocation(provider, &offered.Cluster, e)
+	if err != nil {
+		return nil, &Error{Profile: key, Provider: provider.Name, Err: err}
+	}
+	return newManagedAccess(r.pool, key, provider.Name, e, i), nil
+}
+
+// Close stops running plugins, closes all connections of accesses that are not
+// released yet, and returns when no goroutine is left. Requests through these
+// accesses fail with ErrClosed from then on. It may be called more than once.
+func (r *Resolver) Close() { r.pool.close() }
+
+// providers returns those given from Go, then those of the file.
+func (r *Resolver) providers() []Provider {
+	if r.file == nil {
+		return r.options.Providers
+	}
+	fromFile := r.file.providers()
+	all := make([]Provider, 0, len(r.options.Providers)+len(fromFile))
+	return append(append(all, r.options.Providers...), fromFile...)
+}
+
+// choose returns the first provider that the profile lists, and the profile's
+// access provider of that name.
+func choose(providers []Provider, profile *inventory.Profile) (*Provider, *inventory.AccessProvider, error) {
+	offers := inventory.AccessProviders(profile)
+	for i := range providers {
+		for j := range offers {
+			if providers[i].Name == offers[j].Name {
+				return &providers[i], &offers[j], nil
+			}
+		}
+	}
+	offered := make([]string, len(offers))
+	for i := range offers {
+		offered[i] = offers[i].Name
+	}
+	known := make([]string, len(providers))
+	for i := range providers {
+		known[i] = providers[i].Name
+	}
+	return nil, nil, fmt.Errorf("%w: the profile offers %s, known are %s", ErrNoProvider, names(offered), names(known))
+}
+
+func names(list []string) string {
+	if len(list) == 0 {
+		return "none"
+	}
+	quoted := make([]string, len(list))
+	for i, name := range list {
+		quoted[i] = fmt.Sprintf("%q", name)
+	}
+	return strings.Join(quoted, ", ")
+}

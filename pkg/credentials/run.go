@@ -1,0 +1,170 @@
+// Copyright The Rollcall Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package credentials
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"time"
+)
+
+const (
+	// maxAnswer is how much a plugin may print.
+	maxAnswer = 1 << 20
+
+	// pipeGrace is how long, after the plugin has ended, a child that it left
+	// behind may keep its standard output open.
+	pipeGrace = time.Second
+)
+
+// runner runs plugins, only so many at once.
+type runner struct {
+	dirs     []string
+	timeout  time.Duration
+	interval time.Duration
+	slots    chan struct{}
+}
+
+func newRunner(options *Options) *runner {
+	return &runner{
+		dirs:     options.PluginDirs,
+		timeout:  options.Timeout,
+		interval: options.RefreshInterval,
+		slots:    make(chan struct{}, options.MaxConcurrentRuns),
+	}
+}
+
+// run runs the plugin once. Errors are a *RunError, or the context's where that
+// ended. When run returns, the plugin has ended.
+func (r *runner) run(ctx context.Context, i *invocation) (*credential, error) {
+	select {
+	case r.slots <- struct{}{}:
+		defer func() { <-r.slots }()
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+
+	path := r.locate(i.Command)
+	stdout, stderr, code, err := r.execute(ctx, path, i)
+	if ctx.Err() != nil {
+		return nil, ctx.Err()
+	}
+	var c *credential
+	if err == nil {
+		now := time.Now()
+		if c, err = parseAnswer(stdout, now); err == nil {
+			c.schedule(now, r.interval)
+			return c, nil
+		}
+	}
+	if errors.Is(err, ErrPluginMissing) && i.Hint != "" {
+		err = fmt.Errorf("%w (%s)", err, i.Hint)
+	}
+	return nil, &RunError{Command: path, ExitCode: code, Stderr: printable(stderr, secretsIn(stdout)), Err: err}
+}
+
+// errTooLong is why a plugin was killed that printed more than maxAnswer.
+var errTooLong = fmt.Errorf("%w: more than %d bytes on standard output", ErrBadAnswer, maxAnswer)
+
+// execute returns what the plugin printed, the end of its standard error, and
+// its exit code.
+func (r *runner) execute(ctx context.Context, path string, i *invocation) (stdout, stderr []byte, code int, err error) {
+	if err := checkExecutable(path); err != nil {
+		return nil, nil, -1, fmt.Errorf("%w: %w", ErrPluginMissing, err)
+	}
+	limited, cancel := context.WithTimeoutCause(ctx, r.timeout, fmt.Errorf("%w after %s", ErrTimeout, r.timeout))
+	defer cancel()
+	limited, fail := context.WithCancelCause(limited)
+	defer fail(nil)
+
+	out := &answerBuffer{full: func() { fail(errTooLong) }}
+	end := &tail{}
+	command := exec.CommandContext(limited, path, i.Args...)
+	command.Env = os.Environ()
+	for _, variable := range i.Env {
+		command.Env = append(command.Env, variable.Name+"="+variable.Value)
+	}
+	command.Env = append(command.Env, execInfoVariable+"="+i.ExecInfo)
+	command.Stdout, command.Stderr = out, end
+	command.WaitDelay = pipeGrace
+	killGroup := ownGroup(command)
+	command.Cancel = killGroup
+
+	err = command.Run()
+	if errors.Is(err, exec.ErrWaitDelay) {
+		// A child that was left behind has the pipes open.
+		_ = killGroup()
+		err = nil
+	}
+	if cause := context.Cause(limited); cause != nil {
+		return nil, end.bytes(), -1, cause
+	}
+	var exit *exec.ExitError
+	switch {
+	case err == nil:
+		return out.Bytes(), end.bytes(), 0, nil
+	case errors.As(err, &exit):
+		return out.Bytes(), end.bytes(), exit.ExitCode(), ErrPluginFailed
+	default:
+		return nil, end.bytes(), -1, fmt.Errorf("%w: %w", ErrPluginFailed, err)
+	}
+}
+
+// locate returns the path of the command: itself where it is absolute, else the
+// first of that name in the plugin folders. Where it is in none, that is its
+// place in the first of them.
+func (r *runner) locate(command string) string {
+	if filepath.IsAbs(command) {
+		return command
+	}
+	if runtime.GOOS == "windows" && filepath.Ext(command) == "" {
+		command += ".exe"
+	}
+	for _, dir := range r.dirs {
+		path := filepath.Join(dir, command)
+		if checkExecutable(path) == nil {
+			return path
+		}
+	}
+	return filepath.Join(r.dirs[0], command)
+}
+
+// checkExecutable returns why the file cannot be executed. The error does not
+// repeat the path.
+func checkExecutable(path string) error {
+	info, err := os.Stat(path)
+	var pathError *fs.PathError
+	switch {
+	case errors.As(err, &pathError):
+		return pathError.Err
+	case err != nil:
+		return err
+	case !info.Mode().IsRegular():
+		return errors.New("not a file")
+	case runtime.GOOS != "windows" && info.Mode().Perm()&0o111 == 0:
+		return errors.New("not executable")
+	}
+	return nil
+}
+
+// answerBuffer takes maxAnswer bytes, then calls full and takes no more.
+type answerBuffer struct {
+	bytes.Buffer
+	full func()
+}
+
+func (b *answerBuffer) Write(p []byte) (int, error) {
+	if b.Len()+len(p) > maxAnswer {
+		b.full()
+		return 0, errTooLong
+	}
+	return b.Buffer.Write(p)
+}
