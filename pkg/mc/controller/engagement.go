@@ -26,7 +26,7 @@ type engagement[request mcreconcile.ClusterAware[request]] struct {
 	cluster cluster.Cluster
 	parent  context.Context // as given to Engage, to tell a repeated call
 	ctx     context.Context // ends with parent or with end
-	cancel  context.CancelCauseFunc
+	cancel  context.CancelFunc
 
 	// unsynced counts the sources that have not synced. The controller's lock
 	// guards it.
@@ -38,7 +38,7 @@ type engagement[request mcreconcile.ClusterAware[request]] struct {
 
 func newEngagement[request mcreconcile.ClusterAware[request]](parent context.Context, name multicluster.ClusterName, cl cluster.Cluster) *engagement[request] {
 	e := &engagement[request]{name: name, cluster: cl, parent: parent}
-	e.ctx, e.cancel = context.WithCancelCause(parent)
+	e.ctx, e.cancel = context.WithCancel(parent)
 	return e
 }
 
@@ -47,7 +47,7 @@ func (e *engagement[request]) end() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.ended = true
-	e.cancel(fmt.Errorf("cluster %q has left", e.name))
+	e.cancel()
 }
 
 // enqueue runs add unless the engagement has ended.

@@ -37,7 +37,7 @@ func (r *clusterReconciler[request]) Reconcile(ctx context.Context, req request)
 
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	defer context.AfterFunc(e.ctx, func() { cancel(context.Cause(e.ctx)) })()
+	defer context.AfterFunc(e.ctx, func() { cancel(fmt.Errorf("cluster %q has left", e.name)) })()
 
 	result, err := r.reconciler.Reconcile(ctx, req)
 	if e.ctx.Err() != nil {

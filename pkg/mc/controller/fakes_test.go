@@ -1,0 +1,272 @@
+// Copyright The Rollcall Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package controller_test
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"testing"
+
+	"github.com/go-logr/logr"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/util/workqueue"
+	"sigs.k8s.io/controller-runtime/pkg/cluster"
+	"sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	mccontroller "github.com/rollcall-dev/rollcall/pkg/mc/controller"
+	mcmanager "github.com/rollcall-dev/rollcall/pkg/mc/manager"
+	"github.com/rollcall-dev/rollcall/pkg/mc/multicluster"
+	mcreconcile "github.com/rollcall-dev/rollcall/pkg/mc/reconcile"
+)
+
+type fakeCluster struct {
+	cluster.Cluster
+	_ int // so that two of them are not the same
+}
+
+type reconcilerFunc = mcreconcile.Func
+
+func request(name multicluster.ClusterName, object string) mcreconcile.Request {
+	return mcreconcile.Request{
+		ClusterName: name,
+		Request:     reconcile.Request{NamespacedName: types.NamespacedName{Name: object}},
+	}
+}
+
+// newController returns a controller that a test starts by itself.
+func newController(t *testing.T, r mcreconcile.Reconciler, options mccontroller.Options) mccontroller.Controller {
+	t.Helper()
+	mgr, err := mcmanager.New(&rest.Config{Host: "https://127.0.0.1:1"}, nil, manager.Options{
+		Logger:  logr.Discard(),
+		Metrics: metricsserver.Options{BindAddress: "0"},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	skip := true
+	options.SkipNameValidation = &skip
+	options.Reconciler = r
+	c, err := mccontroller.NewUnmanaged("test", mgr, options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// start runs the controller until the test ends, and fails the test if it
+// does not end well.
+func start(t *testing.T, c mccontroller.Controller) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- c.Start(ctx) }()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-ended; err != nil {
+			t.Errorf("the controller failed: %v", err)
+		}
+	})
+}
+
+// recorder notes the requests that it reconciles.
+type recorder struct {
+	block bool  // until the context ends
+	err   error // what the first errs reconciles return
+	errs  int
+
+	mu       sync.Mutex
+	requests []string
+	causes   []error
+}
+
+func (r *recorder) Reconcile(ctx context.Context, req mcreconcile.Request) (reconcile.Result, error) {
+	r.mu.Lock()
+	r.requests = append(r.requests, req.ClusterName.String()+"/"+req.Name)
+	failing := len(r.requests) <= r.errs
+	r.mu.Unlock()
+	if r.block {
+		<-ctx.Done()
+		r.mu.Lock()
+		r.causes = append(r.causes, context.Cause(ctx))
+		r.mu.Unlock()
+		return reconcile.Result{}, ctx.Err()
+	}
+	if failing {
+		return reconcile.Result{}, r.err
+	}
+	return reconcile.Result{}, nil
+}
+
+func (r *recorder) seen() []string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return append([]string(nil), r.requests...)
+}
+
+func (r *recorder) ended() []error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return append([]error(nil), r.causes...)
+}
+
+// failure is where a fakeSource fails in a cluster.
+type failure int
+
+const (
+	nowhere failure = iota
+	atForCluster
+	atStart
+	hangAtStart
+)
+
+// fakeSource enqueues one request in each cluster when it is started there.
+type fakeSource struct {
+	object string
+
+	mu       sync.Mutex
+	failures map[multicluster.ClusterName]failure
+	tried    map[multicluster.ClusterName]int
+	syncs    map[multicluster.ClusterName]chan struct{}
+	started  map[multicluster.ClusterName]int
+	queues   map[multicluster.ClusterName]workqueue.TypedRateLimitingInterface[mcreconcile.Request]
+}
+
+func newFakeSource(object string) *fakeSource {
+	return &fakeSource{
+		object:   object,
+		failures: map[multicluster.ClusterName]failure{},
+		tried:    map[multicluster.ClusterName]int{},
+		syncs:    map[multicluster.ClusterName]chan struct{}{},
+		started:  map[multicluster.ClusterName]int{},
+		queues:   map[multicluster.ClusterName]workqueue.TypedRateLimitingInterface[mcreconcile.Request]{},
+	}
+}
+
+func (s *fakeSource) fail(name multicluster.ClusterName, f failure) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.failures[name] = f
+}
+
+func (s *fakeSource) unsynced(name multicluster.ClusterName) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.syncs[name] = make(chan struct{})
+}
+
+func (s *fakeSource) sync(name multicluster.ClusterName) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	close(s.syncs[name])
+}
+
+func (s *fakeSource) attempts(name multicluster.ClusterName) int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.tried[name]
+}
+
+func (s *fakeSource) running(name multicluster.ClusterName) int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.started[name]
+}
+
+// enqueue adds a request as the source of the cluster started last would.
+func (s *fakeSource) enqueue(name multicluster.ClusterName, object string) {
+	s.enqueueFor(name, request(name, object))
+}
+
+func (s *fakeSource) enqueueFor(name multicluster.ClusterName, req mcreconcile.Request) {
+	s.queue(name).Add(req)
+}
+
+// enqueueEveryWay adds a request in every way that a queue has.
+func (s *fakeSource) enqueueEveryWay(name multicluster.ClusterName, object string) {
+	req, q := request(name, object), s.queue(name)
+	q.Add(req)
+	q.AddAfter(req, 0)
+	q.AddRateLimited(req)
+	q.(priorityqueue.PriorityQueue[mcreconcile.Request]).AddWithOpts(priorityqueue.AddOpts{}, req)
+}
+
+func (s *fakeSource) queue(name multicluster.ClusterName) workqueue.TypedRateLimitingInterface[mcreconcile.Request] {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.queues[name]
+}
+
+func (s *fakeSource) ForCluster(name multicluster.ClusterName, _ cluster.Cluster) (source.TypedSource[mcreconcile.Request], bool, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.tried[name]++
+	if s.failures[name] == atForCluster {
+		return nil, false, errors.New("cannot be made")
+	}
+	return &fakeClusterSource{parent: s, name: name}, true, nil
+}
+
+func (s *fakeSource) String() string {
+	return "fake source"
+}
+
+type fakeClusterSource struct {
+	parent *fakeSource
+	name   multicluster.ClusterName
+}
+
+func (s *fakeClusterSource) Start(ctx context.Context, q workqueue.TypedRateLimitingInterface[mcreconcile.Request]) error {
+	p := s.parent
+	p.mu.Lock()
+	failure := p.failures[s.name]
+	p.mu.Unlock()
+	switch failure {
+	case atStart:
+		return errors.New("cannot start")
+	case hangAtStart:
+		<-ctx.Done()
+		return ctx.Err()
+	}
+	p.mu.Lock()
+	p.started[s.name]++
+	p.queues[s.name] = q
+	p.mu.Unlock()
+	context.AfterFunc(ctx, func() {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		p.started[s.name]--
+	})
+	q.Add(request(s.name, p.object))
+	return nil
+}
+
+func (s *fakeClusterSource) WaitForSync(ctx context.Context) error {
+	s.parent.mu.Lock()
+	synced := s.parent.syncs[s.name]
+	s.parent.mu.Unlock()
+	if synced == nil {
+		return nil
+	}
+	select {
+	case <-synced:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+func (s *fakeClusterSource) String() string {
+	return "fake source of " + s.name.String()
+}
+
+// plainQueue is client-go's queue, which knows no clusters.
+func plainQueue(_ string, limiter workqueue.TypedRateLimiter[mcreconcile.Request]) workqueue.TypedRateLimitingInterface[mcreconcile.Request] {
+	return workqueue.NewTypedRateLimitingQueue(limiter)
+}
