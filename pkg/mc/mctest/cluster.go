@@ -1,0 +1,155 @@
+// Copyright The Rollcall Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package mctest
+
+import (
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/rollcall-dev/rollcall/pkg/mc/mctest/internal/apiserver"
+)
+
+// Options of a cluster or fleet. The zero value is a good one.
+type Options struct {
+	// Scheme holds types to serve besides the built-in ones. Each needs a
+	// list type. Types that have a status field have a status subresource.
+	// Default: none.
+	Scheme *runtime.Scheme
+	// ClusterScoped names the kinds of Scheme that live outside of
+	// namespaces. Default: none.
+	ClusterScoped []schema.GroupKind
+	// Objects are created in every cluster at its start, in this order.
+	Objects []client.Object
+	// History is how many writes a cluster remembers for each resource. A
+	// watch from further back expires, as does one whose client reads too
+	// slowly. Default: 4096.
+	History int
+	// BookmarkInterval is the time between bookmarks on a watch.
+	// Default: 1 minute, as in a real API server.
+	BookmarkInterval time.Duration
+	// WatchWriteTimeout is how long the client of a watch may take to read
+	// what it is sent, before the watch is ended. Default: 30 seconds.
+	WatchWriteTimeout time.Duration
+}
+
+func (o Options) types() *apiserver.Types {
+	if o.Scheme == nil && len(o.ClusterScoped) == 0 {
+		return apiserver.DefaultTypes()
+	}
+	return sharedTypes(o.Scheme, o.ClusterScoped)
+}
+
+// Cluster is an API server with the data of one cluster. All methods may be
+// called concurrently.
+type Cluster struct {
+	name   string
+	tb     testing.TB
+	server *apiserver.Server
+}
+
+// New starts a cluster, which is closed when the test ends. It ends the test if
+// the cluster cannot start. At most one Options may be given.
+//
+// A new cluster has the namespaces default, kube-system, kube-public and
+// kube-node-lease. The UID of kube-system tells clusters apart.
+func New(tb testing.TB, options ...Options) *Cluster {
+	tb.Helper()
+	o := only(tb, options)
+	return start(tb, "cluster", o, o.types())
+}
+
+func only(tb testing.TB, options []Options) Options {
+	tb.Helper()
+	switch len(options) {
+	case 0:
+		return Options{}
+	case 1:
+		return options[0]
+	}
+	tb.Fatalf("mctest: %d Options given, at most one is allowed", len(options))
+	return Options{}
+}
+
+func start(tb testing.TB, name string, o Options, types *apiserver.Types) *Cluster {
+	tb.Helper()
+	server, err := apiserver.New(apiserver.Options{
+		Types:             types,
+		History:           o.History,
+		BookmarkInterval:  o.BookmarkInterval,
+		WatchWriteTimeout: o.WatchWriteTimeout,
+	})
+	if err != nil {
+		tb.Fatalf("mctest: starting %s: %v", name, err)
+	}
+	c := &Cluster{name: name, tb: tb, server: server}
+	tb.Cleanup(c.Close)
+	for _, object := range o.Objects {
+		if err := c.Create(object.DeepCopyObject().(client.Object)); err != nil {
+			tb.Fatalf("mctest: setting up %s: %v", name, err)
+		}
+	}
+	return c
+}
+
+// Name is that of the cluster within its fleet.
+func (c *Cluster) Name() string { return c.name }
+
+// Scheme holds the types that the cluster serves. It must not be changed.
+func (c *Cluster) Scheme() *runtime.Scheme { return c.scheme() }
+
+// Config connects to the cluster as its administrator. Each call returns a new
+// one. It has no rate limit.
+//
+// After [Cluster.Move] or [Cluster.RotateCA] earlier configs no longer work
+// for new connections.
+func (c *Cluster) Config() *rest.Config {
+	return c.ConfigFor(c.server.AdminToken())
+}
+
+// ConfigFor connects to the cluster with a bearer token, which may be empty.
+func (c *Cluster) ConfigFor(token string) *rest.Config {
+	config := c.server.Anonymous()
+	config.BearerToken = token
+	return config
+}
+
+// UID identifies the cluster: it is that of its namespace kube-system.
+func (c *Cluster) UID() types.UID {
+	namespace := &corev1.Namespace{}
+	if err := c.Get(client.ObjectKey{Name: metav1.NamespaceSystem}, namespace); err != nil {
+		return ""
+	}
+	return namespace.UID
+}
+
+// Move restarts the cluster at another address, with the same objects, tokens
+// and certificates. The old address refuses connections.
+func (c *Cluster) Move() {
+	c.tb.Helper()
+	if err := c.server.Move(); err != nil {
+		c.tb.Errorf("mctest: moving %s: %v", c.name, err)
+	}
+}
+
+// RotateCA gives the cluster a new certificate authority and certificate.
+// Connections that are open stay so; client certificates of the old authority
+// are no longer accepted.
+func (c *Cluster) RotateCA() {
+	c.tb.Helper()
+	if err := c.server.RotateAuthority(); err != nil {
+		c.tb.Errorf("mctest: rotating the CA of %s: %v", c.name, err)
+	}
+}
+
+// Close ends the cluster, and waits until nothing of it runs. The test's end
+// does so too.
+func (c *Cluster) Close() { c.server.Close() }

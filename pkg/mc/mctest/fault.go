@@ -1,0 +1,109 @@
+// Copyright The Rollcall Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package mctest
+
+import (
+	"slices"
+	"time"
+
+	"github.com/rollcall-dev/rollcall/pkg/mc/mctest/internal/apiserver"
+)
+
+// Fault is a way in which a cluster fails, put in force by [Cluster.Fault]. It
+// is a value: [Fault.On] and [Fault.For] return narrower ones and leave it as
+// it is.
+type Fault struct {
+	fault apiserver.Fault
+}
+
+var (
+	// Hang accepts requests and never answers. A request waits until its
+	// client gives up, or is answered once the fault is lifted. Open watches
+	// fall silent, and catch up afterwards.
+	Hang = Fault{apiserver.Fault{Kind: apiserver.Hang}}
+	// Refuse closes the listener and all connections, so that nothing can
+	// connect: the server is down. The port stays the same. It concerns the
+	// cluster as a whole; On and For do not narrow it.
+	Refuse = Fault{apiserver.Fault{Kind: apiserver.Refuse}}
+	// Freeze lets no byte through on any connection, not even those of HTTP/2
+	// that ask whether the other side lives: the network swallows them. It
+	// concerns the cluster as a whole; On and For do not narrow it.
+	Freeze = Fault{apiserver.Fault{Kind: apiserver.Freeze}}
+	// Reset answers with a TCP reset: at once on all connections, open and
+	// new, or, if narrowed, on the connection of a request that matches.
+	Reset = Fault{apiserver.Fault{Kind: apiserver.Reset}}
+	// Unauthorized answers 401. Open watches stay open.
+	Unauthorized = Fault{apiserver.Fault{Kind: apiserver.Unauthorized}}
+	// Forbidden answers 403. Open watches stay open.
+	Forbidden = Fault{apiserver.Fault{Kind: apiserver.Forbidden}}
+	// Expired ends open watches with 410, and likewise new ones that resume
+	// from a resource version, so that clients have to list again.
+	Expired = Fault{apiserver.Fault{Kind: apiserver.Expired}}
+	// Unavailable answers 503. Open watches stay open.
+	Unavailable = Fault{apiserver.Fault{Kind: apiserver.Unavailable}}
+)
+
+// TooManyRequests answers 429 and asks the client to come back after a time,
+// which is rounded up to whole seconds and is at least one.
+func TooManyRequests(retryAfter time.Duration) Fault {
+	return Fault{apiserver.Fault{Kind: apiserver.TooManyRequests, Duration: retryAfter}}
+}
+
+// Slow waits for a time before it answers a request, also before a watch
+// begins. It adds to other faults.
+func Slow(by time.Duration) Fault {
+	return Fault{apiserver.Fault{Kind: apiserver.Slow, Duration: by}}
+}
+
+// On limits the fault to requests for some resources: "pods",
+// "deployments.apps", "pods/status", or a path such as "/version" for requests
+// that concern no resource. A name without a group matches that resource in any
+// group, and no name matches subresources that it does not name.
+func (f Fault) On(resources ...string) Fault {
+	f.fault.Resources = append(slices.Clone(f.fault.Resources), resources...)
+	return f
+}
+
+// For limits the fault to some verbs: get, list, watch, create, update, patch,
+// delete or deletecollection.
+func (f Fault) For(verbs ...string) Fault {
+	f.fault.Verbs = append(slices.Clone(f.fault.Verbs), verbs...)
+	return f
+}
+
+// Fault puts a fault in force, besides others, until lift or [Cluster.Clear] is
+// called. When it returns, requests that come in fail. Lift may be called more
+// than once.
+func (c *Cluster) Fault(fault Fault) (lift func()) {
+	c.tb.Helper()
+	lifted, err := c.server.Inject(fault.fault)
+	if err != nil {
+		c.tb.Errorf("mctest: fault of %s: %v", c.name, err)
+		return func() {}
+	}
+	return func() { c.check(lifted()) }
+}
+
+// Clear lifts all faults.
+func (c *Cluster) Clear() {
+	c.tb.Helper()
+	c.check(c.server.LiftAll())
+}
+
+// check reports that a cluster could not have its port back.
+func (c *Cluster) check(err error) {
+	c.tb.Helper()
+	if err != nil {
+		c.tb.Errorf("mctest: lifting a fault of %s: %v", c.name, err)
+	}
+}
+
+// CloseConnections ends all connections that are open now, and with them all
+// watches. Clients may connect again at once.
+func (c *Cluster) CloseConnections() { c.server.CloseConnections() }
+
+// Compact forgets the history of all resources. From now on a watch or list
+// from an earlier resource version fails with 410. Watches that are open stay
+// so, unless they have not yet been told of the latest writes.
+func (c *Cluster) Compact() { c.server.Compact() }

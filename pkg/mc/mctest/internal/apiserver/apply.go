@@ -1,0 +1,115 @@
+// Copyright The Rollcall Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package apiserver
+
+import (
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/managedfields"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+)
+
+// merged applies a configuration to an object.
+func (s *Server) merged(t Target, live, applied *unstructured.Unstructured, manager string, force bool) (*unstructured.Unstructured, error) {
+	fields, err := s.fieldManager(t)
+	if err != nil {
+		return nil, err
+	}
+	out, err := fields.Apply(live.DeepCopy(), applied.DeepCopy(), manager, force)
+	if err != nil {
+		return nil, err
+	}
+	return s.acceptTracked(t, out)
+}
+
+// trackUpdate notes who changed which fields, of an object that was applied at
+// least once.
+func (s *Server) trackUpdate(t Target, live, next *unstructured.Unstructured, manager string) error {
+	if len(live.GetManagedFields()) == 0 {
+		next.SetManagedFields(nil)
+		return nil
+	}
+	fields, err := s.fieldManager(t)
+	if err != nil {
+		return err
+	}
+	out, err := s.acceptTracked(t, fields.UpdateNoErrors(live.DeepCopy(), next.DeepCopy(), manager))
+	if err != nil {
+		return err
+	}
+	next.SetManagedFields(out.GetManagedFields())
+	return nil
+}
+
+func (s *Server) acceptTracked(t Target, object runtime.Object) (*unstructured.Unstructured, error) {
+	out, ok := object.(*unstructured.Unstructured)
+	if !ok {
+		return nil, apierrors.NewInternalError(fmt.Errorf("field manager returned a %T", object))
+	}
+	return out, s.accept(out, t.Resource)
+}
+
+// fieldManager merges by the schema of built-in types, and by the shape of the
+// data, with lists as a whole, for all others.
+func (s *Server) fieldManager(t Target) (*managedfields.FieldManager, error) {
+	converter := managedfields.NewDeducedTypeConverter()
+	if clientgoscheme.Scheme.Recognizes(t.Resource.GroupVersionKind) && !t.Resource.Custom {
+		converter = s.types.converter()
+	}
+	return managedfields.NewDefaultCRDFieldManager(converter, sameVersion{}, nothingDefaulted{}, creator{},
+		t.Resource.GroupVersionKind, t.Resource.GroupVersion(), t.Subresource, nil)
+}
+
+// creator makes empty objects of any kind.
+type creator struct{}
+
+// New implements runtime.ObjectCreater.
+func (creator) New(gvk schema.GroupVersionKind) (runtime.Object, error) {
+	object := &unstructured.Unstructured{Object: map[string]any{}}
+	object.SetGroupVersionKind(gvk)
+	return object, nil
+}
+
+// nothingDefaulted is a defaulter without defaults.
+type nothingDefaulted struct{}
+
+// Default implements runtime.ObjectDefaulter.
+func (nothingDefaulted) Default(runtime.Object) {}
+
+// sameVersion converts between versions of a kind that differ in name alone.
+type sameVersion struct{}
+
+// Convert implements runtime.ObjectConvertor.
+func (sameVersion) Convert(in, out, _ any) error {
+	from, ok1 := in.(*unstructured.Unstructured)
+	to, ok2 := out.(*unstructured.Unstructured)
+	if !ok1 || !ok2 {
+		return fmt.Errorf("cannot convert %T to %T", in, out)
+	}
+	to.Object = from.DeepCopy().Object
+	return nil
+}
+
+// ConvertToVersion implements runtime.ObjectConvertor.
+func (sameVersion) ConvertToVersion(in runtime.Object, target runtime.GroupVersioner) (runtime.Object, error) {
+	object, ok := in.(*unstructured.Unstructured)
+	if !ok {
+		return in, nil
+	}
+	gvk, ok := target.KindForGroupVersionKinds([]schema.GroupVersionKind{object.GroupVersionKind()})
+	if ok && gvk != object.GroupVersionKind() {
+		object = object.DeepCopy()
+		object.SetGroupVersionKind(gvk)
+	}
+	return object, nil
+}
+
+// ConvertFieldLabel implements runtime.ObjectConvertor.
+func (sameVersion) ConvertFieldLabel(_ schema.GroupVersionKind, label, value string) (string, string, error) {
+	return label, value, nil
+}

@@ -1,0 +1,196 @@
+// Copyright The Rollcall Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package apiserver
+
+import (
+	"bytes"
+	"encoding/json"
+	"io"
+	"net/http"
+	"strconv"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/rollcall-dev/rollcall/pkg/mc/mctest/internal/resource"
+	"github.com/rollcall-dev/rollcall/pkg/mc/mctest/internal/store"
+)
+
+// encoder writes objects of a resource in the form that a client asked for.
+type encoder struct {
+	types    *Types
+	resource *resource.Resource
+	partial  bool // metadata alone
+	protobuf bool
+}
+
+func (e *encoder) contentType() string {
+	if e.protobuf {
+		return runtime.ContentTypeProtobuf
+	}
+	return runtime.ContentTypeJSON
+}
+
+// object encodes a record.
+func (e *encoder) object(rec *store.Record) ([]byte, error) {
+	raw, err := e.json(rec)
+	if err != nil || !e.protobuf {
+		return raw, err
+	}
+	object, err := e.goObject(raw)
+	if err != nil {
+		return nil, err
+	}
+	var b bytes.Buffer
+	err = e.types.protobuf.Encode(object, &b)
+	return b.Bytes(), err
+}
+
+// json encodes a record in JSON: as it is stored, if that is what is wanted.
+func (e *encoder) json(rec *store.Record) ([]byte, error) {
+	raw := rec.JSON
+	if rec.APIVersion != e.resource.GroupVersion().String() {
+		object, err := decode(rec, e.resource)
+		if err != nil {
+			return nil, err
+		}
+		if raw, err = json.Marshal(object.Object); err != nil {
+			return nil, err
+		}
+	}
+	if !e.partial {
+		return raw, nil
+	}
+	var parts struct {
+		Metadata json.RawMessage `json:"metadata"`
+	}
+	if err := json.Unmarshal(raw, &parts); err != nil {
+		return nil, err
+	}
+	return partialObject(parts.Metadata), nil
+}
+
+func partialObject(metadata []byte) []byte {
+	const head = `{"kind":"PartialObjectMetadata","apiVersion":"meta.k8s.io/v1","metadata":`
+	out := make([]byte, 0, len(head)+len(metadata)+1)
+	out = append(out, head...)
+	out = append(out, metadata...)
+	return append(out, '}')
+}
+
+// goObject decodes JSON into the Go type that is wanted.
+func (e *encoder) goObject(raw []byte) (runtime.Object, error) {
+	if e.partial {
+		object := &metav1.PartialObjectMetadata{}
+		return object, json.Unmarshal(raw, object)
+	}
+	object, err := e.types.scheme.New(e.resource.GroupVersionKind)
+	if err != nil {
+		return nil, err
+	}
+	return object, json.Unmarshal(raw, object)
+}
+
+// page is a part of a list.
+type page struct {
+	records   []*store.Record
+	revision  uint64
+	next      string // continue token
+	remaining *int64
+}
+
+func (p *page) meta() metav1.ListMeta {
+	return metav1.ListMeta{
+		ResourceVersion:    strconv.FormatUint(p.revision, 10),
+		Continue:           p.next,
+		RemainingItemCount: p.remaining,
+	}
+}
+
+// list writes a page.
+func (e *encoder) list(w http.ResponseWriter, p *page) error {
+	if e.protobuf {
+		return e.protobufList(w, p)
+	}
+	var b bytes.Buffer
+	kind, version := e.resource.ListKind, e.resource.GroupVersion().String()
+	if e.partial {
+		kind, version = "PartialObjectMetadataList", metav1.SchemeGroupVersion.String()
+	}
+	listMeta, err := json.Marshal(p.meta())
+	if err != nil {
+		return err
+	}
+	b.WriteString(`{"kind":"` + kind + `","apiVersion":"` + version + `","metadata":`)
+	b.Write(listMeta)
+	b.WriteString(`,"items":[`)
+	for i, rec := range p.records {
+		if i > 0 {
+			b.WriteByte(',')
+		}
+		raw, err := e.json(rec)
+		if err != nil {
+			return err
+		}
+		b.Write(raw)
+	}
+	b.WriteString("]}")
+	write(w, http.StatusOK, e.contentType(), b.Bytes())
+	return nil
+}
+
+func (e *encoder) protobufList(w http.ResponseWriter, p *page) error {
+	items := make([]runtime.Object, len(p.records))
+	for i, rec := range p.records {
+		raw, err := e.json(rec)
+		if err != nil {
+			return err
+		}
+		if items[i], err = e.goObject(raw); err != nil {
+			return err
+		}
+	}
+	var list runtime.Object
+	if e.partial {
+		list = &metav1.PartialObjectMetadataList{}
+		list.GetObjectKind().SetGroupVersionKind(metav1.SchemeGroupVersion.WithKind("PartialObjectMetadataList"))
+	} else {
+		gvk := e.resource.GroupVersion().WithKind(e.resource.ListKind)
+		var err error
+		if list, err = e.types.scheme.New(gvk); err != nil {
+			return err
+		}
+		list.GetObjectKind().SetGroupVersionKind(gvk)
+	}
+	if err := meta.SetList(list, items); err != nil {
+		return err
+	}
+	accessor, err := meta.ListAccessor(list)
+	if err != nil {
+		return err
+	}
+	m := p.meta()
+	accessor.SetResourceVersion(m.ResourceVersion)
+	accessor.SetContinue(m.Continue)
+	accessor.SetRemainingItemCount(m.RemainingItemCount)
+	var b bytes.Buffer
+	if err := e.types.protobuf.Encode(list, &b); err != nil {
+		return err
+	}
+	write(w, http.StatusOK, e.contentType(), b.Bytes())
+	return nil
+}
+
+// event writes one event of a watch, in JSON.
+func (e *encoder) event(w io.Writer, kind string, raw []byte) error {
+	line := make([]byte, 0, len(raw)+40)
+	line = append(line, `{"type":"`...)
+	line = append(line, kind...)
+	line = append(line, `","object":`...)
+	line = append(line, raw...)
+	line = append(line, '}', '\n')
+	_, err := w.Write(line)
+	return err
+}

@@ -1,0 +1,240 @@
+// Copyright The Rollcall Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package apiserver
+
+import (
+	"context"
+	"crypto/tls"
+	"io"
+	"log"
+	"net"
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+
+	"github.com/rollcall-dev/rollcall/pkg/mc/mctest/internal/listener"
+	"github.com/rollcall-dev/rollcall/pkg/mc/mctest/internal/resource"
+	"github.com/rollcall-dev/rollcall/pkg/mc/mctest/internal/store"
+)
+
+// Options of a server. Zero values have the defaults that they name.
+type Options struct {
+	// Types that the server has; DefaultTypes.
+	Types *Types
+	// History is how many writes of each resource are remembered; 4096.
+	History int
+	// BookmarkInterval is the time between bookmarks on a watch; 1 minute.
+	BookmarkInterval time.Duration
+	// WatchWriteTimeout is how long a watcher may take to read what it is
+	// sent; 30 seconds.
+	WatchWriteTimeout time.Duration
+}
+
+// Server is one API server. All methods may be called concurrently.
+type Server struct {
+	types   *Types
+	options Options
+	store   *store.Store
+	// catalog changes as CustomResourceDefinitions come and go.
+	catalog   atomic.Pointer[resource.Catalog]
+	catalogMu sync.Mutex
+	// changed tells open watches that the catalog or the faults are others.
+	changed signal
+
+	tokens   tokens
+	faults   faults
+	counters counters
+	admin    string // token
+
+	authority   atomic.Pointer[authority]
+	certificate atomic.Pointer[tls.Certificate]
+
+	http     *http.Server
+	ctx      context.Context // ends with the server
+	cancel   context.CancelFunc
+	running  sync.WaitGroup // the accept loops
+	requests inflight
+
+	listenerMu sync.Mutex // serialises changes of the listener
+	listener   atomic.Pointer[listener.Listener]
+}
+
+// New starts a server that holds nothing but the namespaces default and
+// kube-system.
+func New(options Options) (*Server, error) {
+	if options.Types == nil {
+		options.Types = DefaultTypes()
+	}
+	if options.History == 0 {
+		options.History = 4096
+	}
+	if options.BookmarkInterval == 0 {
+		options.BookmarkInterval = time.Minute
+	}
+	if options.WatchWriteTimeout == 0 {
+		options.WatchWriteTimeout = 30 * time.Second
+	}
+	s := &Server{types: options.Types, options: options, store: store.New(options.History), admin: newToken()}
+	s.catalog.Store(options.Types.catalog)
+	s.tokens.add(s.admin, User{Username: "admin", UID: "admin", Groups: []string{"system:masters"}}, time.Time{})
+	if err := s.RotateAuthority(); err != nil {
+		return nil, err
+	}
+	for _, name := range []string{metav1.NamespaceDefault, metav1.NamespaceSystem, metav1.NamespacePublic, corev1.NamespaceNodeLease} {
+		if err := s.createNamespace(name); err != nil {
+			return nil, err
+		}
+	}
+	l, err := listener.New()
+	if err != nil {
+		return nil, err
+	}
+	s.ctx, s.cancel = context.WithCancel(context.Background())
+	s.http = &http.Server{
+		Handler: s,
+		TLSConfig: &tls.Config{
+			MinVersion: tls.VersionTLS12,
+			ClientAuth: tls.RequestClientCert,
+			GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) {
+				return s.certificate.Load(), nil
+			},
+		},
+		ReadHeaderTimeout: 30 * time.Second,
+		BaseContext:       func(net.Listener) context.Context { return s.ctx },
+		ConnContext:       withConnection,
+		ErrorLog:          log.New(io.Discard, "", 0),
+	}
+	s.listener.Store(l)
+	s.serve(l)
+	return s, nil
+}
+
+// serve accepts connections until the listener closes.
+func (s *Server) serve(l *listener.Listener) {
+	inner := l.Inner()
+	s.running.Go(func() {
+		// It ends with an error always, and that it ends is meant.
+		_ = s.http.ServeTLS(inner, "", "")
+	})
+}
+
+// Close ends the server with all its connections and waits until nothing of
+// it runs.
+func (s *Server) Close() {
+	s.listenerMu.Lock()
+	s.cancel()
+	l := s.listener.Load()
+	l.SetFrozen(false)
+	l.Close()
+	l.Release()
+	s.listenerMu.Unlock()
+	s.http.Close() //nolint:errcheck // Its listeners are closed already.
+	l.CloseConnections(false)
+	s.requests.close()
+	s.running.Wait()
+}
+
+// Move serves the same objects at another address from now on. The old one
+// refuses connections, and those it had are closed.
+func (s *Server) Move() error {
+	next, err := listener.New()
+	if err != nil {
+		return err
+	}
+	s.listenerMu.Lock()
+	if s.ctx.Err() != nil {
+		s.listenerMu.Unlock()
+		next.Close()
+		next.Release()
+		return http.ErrServerClosed
+	}
+	old := s.listener.Swap(next)
+	old.SetFrozen(false)
+	old.Close()
+	old.Release()
+	old.CloseConnections(false)
+	s.serve(next)
+	s.listenerMu.Unlock()
+	return s.applyFaults()
+}
+
+// RotateAuthority gives the server a new certificate, signed by a new
+// authority. Connections that are open stay so.
+func (s *Server) RotateAuthority() error {
+	ca, err := newAuthority("mctest")
+	if err != nil {
+		return err
+	}
+	certificate, err := ca.serving()
+	if err != nil {
+		return err
+	}
+	s.authority.Store(ca)
+	s.certificate.Store(certificate)
+	return nil
+}
+
+// ClientCertificate signs a certificate, in PEM, for a user.
+func (s *Server) ClientCertificate(user string, groups ...string) (certificate, key []byte, err error) {
+	c, err := s.authority.Load().client(user, groups)
+	if err != nil {
+		return nil, nil, err
+	}
+	return encode(c)
+}
+
+// Anonymous is a config that reaches the server but carries no credential.
+func (s *Server) Anonymous() *rest.Config {
+	return &rest.Config{
+		Host:            "https://" + s.listener.Load().Address(),
+		TLSClientConfig: rest.TLSClientConfig{CAData: s.authority.Load().pem},
+		QPS:             -1,
+	}
+}
+
+// AdminToken is the bearer token that the server starts with.
+func (s *Server) AdminToken() string { return s.admin }
+
+// AddToken makes a bearer token stand for a user. It never expires if expires
+// is zero.
+func (s *Server) AddToken(token string, user User, expires time.Time) {
+	s.tokens.add(token, user, expires)
+}
+
+// RevokeToken makes requests with a token fail with 401. Watches that are open
+// stay so.
+func (s *Server) RevokeToken(token string) { s.tokens.revoke(token) }
+
+// Connections is the number of TCP connections that are open.
+func (s *Server) Connections() int { return s.listener.Load().Connections() }
+
+// CloseConnections ends all connections that are open.
+func (s *Server) CloseConnections() { s.listener.Load().CloseConnections(false) }
+
+// Compact forgets all history: watches and lists from earlier resource
+// versions fail with 410.
+func (s *Server) Compact() { s.store.Compact() }
+
+// Revision is the latest resource version.
+func (s *Server) Revision() uint64 { return s.store.Revision() }
+
+type connectionKey struct{}
+
+func withConnection(ctx context.Context, c net.Conn) context.Context {
+	return context.WithValue(ctx, connectionKey{}, c)
+}
+
+// resetConnection ends the connection that a request came on.
+func resetConnection(r *http.Request) {
+	if c, ok := r.Context().Value(connectionKey{}).(*tls.Conn); ok {
+		if inner, ok := c.NetConn().(*listener.Conn); ok {
+			inner.Reset()
+		}
+	}
+}

@@ -1,0 +1,125 @@
+// Copyright The Rollcall Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package apiserver
+
+import (
+	"errors"
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/validation"
+	"k8s.io/apimachinery/pkg/api/validation/path"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/rollcall-dev/rollcall/pkg/mc/mctest/internal/resource"
+	"github.com/rollcall-dev/rollcall/pkg/mc/mctest/internal/store"
+)
+
+// Target is what a request is about.
+type Target struct {
+	Resource    *resource.Resource
+	Namespace   string
+	Name        string
+	Subresource string
+}
+
+// WriteOptions say how to write.
+type WriteOptions struct {
+	// DryRun leaves everything as it is.
+	DryRun bool
+	// Manager is who changes fields, for objects whose fields are tracked.
+	Manager string
+	// applied says that the change itself keeps track of fields.
+	applied bool
+}
+
+// Lookup finds the resource that serves a kind, or nil.
+func (s *Server) Lookup(gvk schema.GroupVersionKind) *resource.Resource {
+	return s.catalog.Load().FindKind(gvk)
+}
+
+// Get reads an object.
+func (s *Server) Get(t Target) (*store.Record, error) {
+	rec := s.store.Get(t.Resource.Storage(), t.Namespace, t.Name)
+	if rec == nil {
+		return nil, t.notFound()
+	}
+	return rec, nil
+}
+
+// Decode reads a record in the version of a resource.
+func Decode(rec *store.Record, res *resource.Resource) (*unstructured.Unstructured, error) {
+	return decode(rec, res)
+}
+
+func (t Target) hasSubresource() bool {
+	switch t.Subresource {
+	case "":
+		return true
+	case "status":
+		return t.Resource.Status && t.Name != ""
+	}
+	_, ok := t.Resource.Subresources[t.Subresource]
+	return ok && t.Name != ""
+}
+
+// body reports whether the target is the object itself.
+func (t Target) body() bool { return t.Subresource == "" }
+
+func (t Target) groupKind() schema.GroupKind { return t.Resource.GroupKind() }
+
+func (t Target) notFound() error {
+	return apierrors.NewNotFound(t.Resource.GroupResource(), t.Name)
+}
+
+var errModified = errors.New("the object has been modified; please apply your changes to the latest version and try again")
+
+func (t Target) conflict(err error) error {
+	return apierrors.NewConflict(t.Resource.GroupResource(), t.Name, err)
+}
+
+// checkNamespace fills in the namespace of an object that goes to a target.
+func (t Target) checkNamespace(object *unstructured.Unstructured) error {
+	switch namespace := object.GetNamespace(); {
+	case namespace == "" && t.Namespace != "":
+		object.SetNamespace(t.Namespace)
+	case namespace != t.Namespace && !t.Resource.Namespaced:
+		object.SetNamespace("")
+	case namespace != t.Namespace:
+		return apierrors.NewBadRequest("the namespace of the provided object does not match the namespace sent on the request")
+	}
+	return nil
+}
+
+// validName says what an object of the target's resource may be called.
+func (t Target) validName(name string, prefix bool) []string {
+	switch t.groupKind() {
+	case schema.GroupKind{Kind: "Namespace"}:
+		return validation.ValidateNamespaceName(name, prefix)
+	case schema.GroupKind{Kind: "Service"}:
+		return validation.NameIsDNS1035Label(name, prefix)
+	}
+	if t.Resource.Group == "rbac.authorization.k8s.io" {
+		return path.ValidatePathSegmentName(name, prefix)
+	}
+	return validation.NameIsDNSSubdomain(name, prefix)
+}
+
+func (t Target) describe() string {
+	return fmt.Sprintf("%s %q", t.Resource.GroupResource(), t.Name)
+}
+
+// draft encodes an object for the store.
+func draft(object *unstructured.Unstructured) (*store.Draft, error) {
+	return store.NewDraft(object.GetNamespace(), object.GetName(), object.GetLabels(), object.Object)
+}
+
+// kind is that of the body that the target takes.
+func (t Target) kind() schema.GroupVersionKind {
+	if gvk, ok := t.Resource.Subresources[t.Subresource]; ok {
+		return gvk
+	}
+	return t.Resource.GroupVersionKind
+}

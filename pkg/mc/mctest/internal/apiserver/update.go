@@ -1,0 +1,203 @@
+// Copyright The Rollcall Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package apiserver
+
+import (
+	"errors"
+	"fmt"
+	"reflect"
+	"strconv"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/validation"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/rollcall-dev/rollcall/pkg/mc/mctest/internal/store"
+)
+
+// Update replaces an object, or that part of it which the target's subresource
+// is. It may change the object that it is given.
+func (s *Server) Update(t Target, object *unstructured.Unstructured, o WriteOptions) (*store.Record, error) {
+	if err := s.accept(object, t.Resource); err != nil {
+		return nil, err
+	}
+	if err := t.checkNamespace(object); err != nil {
+		return nil, err
+	}
+	switch object.GetName() {
+	case t.Name:
+	case "":
+		object.SetName(t.Name)
+	default:
+		return nil, apierrors.NewBadRequest(fmt.Sprintf("the name of the object (%s) does not match the name on the URL (%s)",
+			object.GetName(), t.Name))
+	}
+	if object.GetResourceVersion() == "" && t.Resource.Custom {
+		return nil, apierrors.NewInvalid(t.groupKind(), t.Name, field.ErrorList{field.Invalid(
+			field.NewPath("metadata", "resourceVersion"), 0, "must be specified for an update")})
+	}
+	return s.modify(t, o, func(*unstructured.Unstructured) (*unstructured.Unstructured, error) {
+		return object.DeepCopy(), nil
+	})
+}
+
+// change computes the next state of an object from a copy of the current one.
+type change func(current *unstructured.Unstructured) (*unstructured.Unstructured, error)
+
+// modify applies a change to an object as it is when the change is written. The
+// change is computed again if another one came first.
+func (s *Server) modify(t Target, o WriteOptions, change change) (*store.Record, error) {
+	for {
+		rec := s.store.Get(t.Resource.Storage(), t.Namespace, t.Name)
+		if rec == nil {
+			return nil, t.notFound()
+		}
+		live, err := decode(rec, t.Resource)
+		if err != nil {
+			return nil, err
+		}
+		next, err := change(live.DeepCopy())
+		if err != nil {
+			return nil, err
+		}
+		if next, err = t.prepare(live, next); err != nil {
+			return nil, err
+		}
+		if !o.applied {
+			if err := s.trackUpdate(t, live, next, o.Manager); err != nil {
+				return nil, err
+			}
+		}
+		out, err := s.replace(t, rec, live, next, o)
+		if errors.Is(err, store.ErrConflict) {
+			continue
+		}
+		return out, err
+	}
+}
+
+// prepare checks the next state of an object against the current one, and
+// takes over from there what the request may not change.
+func (t Target) prepare(live, next *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+	if version := next.GetResourceVersion(); version != "" && version != live.GetResourceVersion() {
+		return nil, t.conflict(errModified)
+	}
+	if uid := next.GetUID(); uid != "" && uid != live.GetUID() {
+		return nil, t.conflict(fmt.Errorf("Precondition failed: UID in precondition: %s, UID in object meta: %s", uid, live.GetUID())) //nolint:staticcheck // As the API server words it.
+	}
+	next = t.merge(live, next)
+	next.SetResourceVersion(live.GetResourceVersion())
+	next.SetUID(live.GetUID())
+	for _, name := range []string{"creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "generation", "selfLink"} {
+		copyField(live, next, "metadata", name)
+	}
+	if t.Resource.Generation && t.body() && t.specChanged(live, next) {
+		next.SetGeneration(live.GetGeneration() + 1)
+	}
+	metadata := field.NewPath("metadata")
+	errs := validation.ValidateObjectMetaAccessor(next, t.Resource.Namespaced, t.validName, metadata)
+	errs = append(errs, validation.ValidateObjectMetaAccessorUpdate(next, live, metadata)...)
+	if live.GetDeletionTimestamp() != nil {
+		errs = append(errs, validation.ValidateNoNewFinalizers(next.GetFinalizers(), live.GetFinalizers(), metadata.Child("finalizers"))...)
+	}
+	if len(errs) > 0 {
+		return nil, apierrors.NewInvalid(t.groupKind(), t.Name, errs)
+	}
+	return next, nil
+}
+
+// merge keeps those parts of the current state that the target's subresource
+// does not cover.
+func (t Target) merge(live, next *unstructured.Unstructured) *unstructured.Unstructured {
+	switch t.Subresource {
+	case "":
+		if t.Resource.Status {
+			copyField(live, next, "status")
+		}
+		return next
+	case "finalize":
+		out := live.DeepCopy()
+		copyField(next, out, "spec", "finalizers")
+		return out
+	default:
+		out := live.DeepCopy()
+		copyField(next, out, "status")
+		out.SetManagedFields(next.GetManagedFields())
+		return out
+	}
+}
+
+// specChanged compares all but metadata and, where it is a subresource, status.
+func (t Target) specChanged(live, next *unstructured.Unstructured) bool {
+	keys := map[string]bool{}
+	for key := range live.Object {
+		keys[key] = true
+	}
+	for key := range next.Object {
+		keys[key] = true
+	}
+	delete(keys, "metadata")
+	if t.Resource.Status {
+		delete(keys, "status")
+	}
+	for key := range keys {
+		if !reflect.DeepEqual(live.Object[key], next.Object[key]) {
+			return true
+		}
+	}
+	return false
+}
+
+// replace writes the next state of an object, or removes the object if it was
+// only waiting for its finalizers to go.
+func (s *Server) replace(t Target, rec *store.Record, live, next *unstructured.Unstructured, o WriteOptions) (*store.Record, error) {
+	remove := live.GetDeletionTimestamp() != nil && t.released(next)
+	if !remove && reflect.DeepEqual(live.Object, next.Object) {
+		return rec, nil
+	}
+	if err := normalise(t, next); err != nil {
+		return nil, err
+	}
+	d, err := draft(next)
+	if err != nil {
+		return nil, err
+	}
+	switch {
+	case o.DryRun:
+		return d.Preview(rec.Revision), nil
+	case remove:
+		out, err := s.store.Delete(t.Resource.Storage(), rec, d)
+		if err == nil {
+			s.removed(t)
+		}
+		return out, err
+	}
+	out, err := s.store.Put(t.Resource.Storage(), rec, d)
+	if err == nil {
+		s.written(t)
+	}
+	return out, err
+}
+
+// copyField makes a field of one object that of another.
+func copyField(from, to *unstructured.Unstructured, path ...string) {
+	value, ok, err := unstructured.NestedFieldNoCopy(from.Object, path...)
+	if !ok || err != nil {
+		unstructured.RemoveNestedField(to.Object, path...)
+		return
+	}
+	parent := to.Object
+	for _, name := range path[:len(path)-1] {
+		child, ok := parent[name].(map[string]any)
+		if !ok {
+			child = map[string]any{}
+			parent[name] = child
+		}
+		parent = child
+	}
+	parent[path[len(path)-1]] = value
+}
+
+func formatRevision(revision uint64) string { return strconv.FormatUint(revision, 10) }

@@ -1,0 +1,10 @@
+// Copyright The Rollcall Authors
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build !linux
+
+package listener
+
+// hold cannot keep a port without listening on it here. Another socket may
+// take it in the meantime, which [Listener.Open] then reports.
+func hold(string) (release func()) { return func() {} }

@@ -1,0 +1,101 @@
+// Copyright The Rollcall Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package resource
+
+import (
+	"reflect"
+	"regexp"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/sets"
+)
+
+var (
+	metaObject = reflect.TypeFor[metav1.Object]()
+	stable     = regexp.MustCompile(`^v\d+$`)
+)
+
+// FromScheme makes a catalog of every kind in a scheme that has metadata and
+// a list kind. A kind that has stable versions is served in those alone, as a
+// real API server does by default. Kinds that are not part of Kubernetes are
+// taken to be namespaced unless they are named in clusterScoped.
+func FromScheme(scheme *runtime.Scheme, clusterScoped ...schema.GroupKind) *Catalog {
+	outside := sets.New(clusterScoped...)
+	versions := map[schema.GroupKind][]*Resource{}
+	for gvk, goType := range scheme.AllKnownTypes() {
+		if !isResource(scheme, gvk, goType) {
+			continue
+		}
+		versions[gvk.GroupKind()] = append(versions[gvk.GroupKind()], fromGoType(gvk, goType, outside))
+	}
+	var resources []*Resource
+	for _, all := range versions {
+		resources = append(resources, served(all)...)
+	}
+	return newCatalog(nil, resources)
+}
+
+func isResource(scheme *runtime.Scheme, gvk schema.GroupVersionKind, goType reflect.Type) bool {
+	if gvk.Version == runtime.APIVersionInternal || gvk.Group == "extensions" {
+		return false
+	}
+	if builtin[gvk.GroupKind()].virtual {
+		return true
+	}
+	return reflect.PointerTo(goType).Implements(metaObject) &&
+		scheme.Recognizes(gvk.GroupVersion().WithKind(gvk.Kind+"List"))
+}
+
+func fromGoType(gvk schema.GroupVersionKind, goType reflect.Type, outside sets.Set[schema.GroupKind]) *Resource {
+	plural, singular := meta.UnsafeGuessKindToResource(gvk)
+	gk := gvk.GroupKind()
+	known := builtin[gk]
+	_, hasSpec := jsonStruct(goType, "spec")
+	_, hasStatus := jsonStruct(goType, "status")
+	r := &Resource{
+		GroupVersionKind: gvk,
+		Plural:           plural.Resource,
+		Singular:         singular.Resource,
+		ListKind:         gvk.Kind + "List",
+		ShortNames:       known.shortNames,
+		Categories:       known.categories,
+		Namespaced:       !known.clusterScoped && !outside.Has(gk),
+		Status:           hasStatus && !known.virtual,
+		Generation:       hasSpec && hasStatus && !known.noGeneration,
+		Virtual:          known.virtual,
+		SelectableFields: known.fields,
+		Subresources:     known.subresources,
+	}
+	return r
+}
+
+// jsonStruct finds the struct under a JSON name among the fields of a type.
+func jsonStruct(t reflect.Type, name string) (reflect.StructField, bool) {
+	for field := range t.Fields() {
+		tag, _, _ := strings.Cut(field.Tag.Get("json"), ",")
+		kind := field.Type.Kind()
+		if tag == name && (kind == reflect.Struct || kind == reflect.Pointer) {
+			return field, true
+		}
+	}
+	return reflect.StructField{}, false
+}
+
+// served keeps the stable versions of a kind if there are any.
+func served(all []*Resource) []*Resource {
+	var out []*Resource
+	for _, r := range all {
+		if stable.MatchString(r.Version) {
+			out = append(out, r)
+		}
+	}
+	if len(out) == 0 {
+		return all
+	}
+	return out
+}

@@ -1,0 +1,84 @@
+// Copyright The Rollcall Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package store
+
+import (
+	"maps"
+	"slices"
+	"sort"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// Since returns what was written to a resource after a revision, the revision
+// up to which that is complete, and a channel that is closed at the resource's
+// next write. It fails with ErrExpired if history does not reach back so far.
+// The events are shared: nobody may change them.
+func (s *Store) Since(resource schema.GroupResource, revision uint64) ([]Event, uint64, <-chan struct{}, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	t := s.table(resource)
+	if revision < t.floor {
+		return nil, s.revision, nil, ErrExpired
+	}
+	if t.changed == nil {
+		t.changed = make(chan struct{})
+	}
+	i := t.after(revision)
+	return t.events[i:len(t.events):len(t.events)], s.revision, t.changed, nil
+}
+
+// Compact forgets all history. A revision before the present one can then be
+// neither watched from nor listed at.
+func (s *Store) Compact() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.compacted = s.revision
+	for _, t := range s.tables {
+		t.events = nil
+		t.floor = s.revision
+	}
+}
+
+// append adds an event, forgets the oldest beyond the limit, and wakes those
+// who wait.
+func (t *table) append(event Event, limit int) {
+	if len(t.events) >= limit+limit/4+1 {
+		drop := len(t.events) - limit
+		t.floor = t.events[drop-1].Object.Revision
+		// A fresh array: readers may still hold the old one.
+		t.events = slices.Clone(t.events[drop:])
+	}
+	t.events = append(t.events, event)
+	if t.changed != nil {
+		close(t.changed)
+		t.changed = nil
+	}
+}
+
+// after is the index of the first event that is newer than a revision.
+func (t *table) after(revision uint64) int {
+	return sort.Search(len(t.events), func(i int) bool { return t.events[i].Object.Revision > revision })
+}
+
+// before is the sorted list of records as of a revision within history.
+func (t *table) before(revision uint64) []*Record {
+	later := t.events[t.after(revision):]
+	if len(later) == 0 {
+		return slices.Clone(t.records)
+	}
+	records := make(map[string]*Record, len(t.records))
+	for _, r := range t.records {
+		records[r.Key()] = r
+	}
+	for _, event := range slices.Backward(later) {
+		if event.Previous == nil {
+			delete(records, event.Object.Key())
+		} else {
+			records[event.Object.Key()] = event.Previous
+		}
+	}
+	return slices.SortedFunc(maps.Values(records), func(a, b *Record) int { return strings.Compare(a.Key(), b.Key()) })
+}

@@ -1,0 +1,218 @@
+// Copyright The Rollcall Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package store
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"sync"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+var (
+	// ErrConflict says that the object is no longer the one that a write
+	// was based on. The caller reads again and decides anew.
+	ErrConflict = errors.New("object changed in the meantime")
+	// ErrExpired says that history no longer reaches back to a revision.
+	ErrExpired = errors.New("revision is no longer in history")
+	// ErrFuture says that a revision has not happened yet.
+	ErrFuture = errors.New("revision is in the future")
+)
+
+// An EventType says what a write did.
+type EventType uint8
+
+// What a write did to an object.
+const (
+	Added EventType = iota
+	Modified
+	Deleted
+)
+
+// An Event is one write.
+type Event struct {
+	Type EventType
+	// Object is the outcome; of a deletion, the last state with the
+	// revision of the deletion.
+	Object *Record
+	// Previous is nil for Added.
+	Previous *Record
+}
+
+// Store holds the objects of one API server. All methods may be called
+// concurrently.
+type Store struct {
+	history int
+
+	mu sync.RWMutex
+	// Guarded by mu.
+	revision  uint64
+	compacted uint64
+	tables    map[schema.GroupResource]*table
+}
+
+// table holds the objects of one resource. It is guarded by the store's lock.
+type table struct {
+	records []*Record // sorted by key
+	events  []Event   // oldest first; shared with readers, so never overwritten
+	floor   uint64    // events up to this revision are forgotten
+	changed chan struct{}
+}
+
+// New returns an empty store whose resources each remember their latest
+// history writes.
+func New(history int) *Store {
+	return &Store{history: history, revision: 1, tables: map[schema.GroupResource]*table{}}
+}
+
+// Revision is that of the latest write to any resource.
+func (s *Store) Revision() uint64 {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	return s.revision
+}
+
+// Get returns an object, or nil if there is none.
+func (s *Store) Get(resource schema.GroupResource, namespace, name string) *Record {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	t := s.tables[resource]
+	if t == nil {
+		return nil
+	}
+	if i, found := t.find(Key(namespace, name)); found {
+		return t.records[i]
+	}
+	return nil
+}
+
+// List returns the objects of a namespace (or of all, if it is empty) in the
+// order of their keys, and the revision at which they are all that there is.
+func (s *Store) List(resource schema.GroupResource, namespace string) ([]*Record, uint64) {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	t := s.tables[resource]
+	if t == nil {
+		return nil, s.revision
+	}
+	return slices.Clone(inNamespace(t.records, namespace)), s.revision
+}
+
+// ListAt is List as it was at an earlier revision.
+func (s *Store) ListAt(resource schema.GroupResource, namespace string, revision uint64) ([]*Record, error) {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	if revision > s.revision {
+		return nil, ErrFuture
+	}
+	t := s.tables[resource]
+	if t == nil {
+		if revision < s.compacted {
+			return nil, ErrExpired
+		}
+		return nil, nil
+	}
+	if revision < t.floor {
+		return nil, ErrExpired
+	}
+	return inNamespace(t.before(revision), namespace), nil
+}
+
+// Put writes an object. base is the record that the caller saw, nil if there
+// was none; the write fails with ErrConflict if that is no longer so.
+func (s *Store) Put(resource schema.GroupResource, base *Record, draft *Draft) (*Record, error) {
+	return s.commit(resource, base, draft, false)
+}
+
+// Delete removes an object, of which draft is the last state. It fails with
+// ErrConflict if base is no longer the latest.
+func (s *Store) Delete(resource schema.GroupResource, base *Record, draft *Draft) (*Record, error) {
+	return s.commit(resource, base, draft, true)
+}
+
+func (s *Store) commit(resource schema.GroupResource, base *Record, draft *Draft, remove bool) (*Record, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	t := s.table(resource)
+	i, found := t.find(draft.record.Key())
+	var current *Record
+	if found {
+		current = t.records[i]
+	}
+	if current != base {
+		return nil, ErrConflict
+	}
+	s.revision++
+	record := draft.at(s.revision)
+	event := Event{Type: Modified, Object: record, Previous: current}
+	switch {
+	case remove:
+		event.Type = Deleted
+		t.records = slices.Delete(t.records, i, i+1)
+	case found:
+		t.records[i] = record
+	default:
+		event.Type = Added
+		t.records = slices.Insert(t.records, i, record)
+	}
+	t.append(event, s.history)
+	return record, nil
+}
+
+// Empty reports whether a namespace holds no object of any resource.
+func (s *Store) Empty(namespace string) bool {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	for _, t := range s.tables {
+		if len(inNamespace(t.records, namespace)) > 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// Resources names those that have been written to.
+func (s *Store) Resources() []schema.GroupResource {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	out := make([]schema.GroupResource, 0, len(s.tables))
+	for r := range s.tables {
+		out = append(out, r)
+	}
+	slices.SortFunc(out, func(a, b schema.GroupResource) int { return strings.Compare(a.String(), b.String()) })
+	return out
+}
+
+// table finds or makes the table of a resource. The caller holds the lock.
+func (s *Store) table(resource schema.GroupResource) *table {
+	t := s.tables[resource]
+	if t == nil {
+		t = &table{floor: s.compacted}
+		s.tables[resource] = t
+	}
+	return t
+}
+
+func (t *table) find(key string) (int, bool) {
+	return slices.BinarySearchFunc(t.records, key, func(r *Record, key string) int {
+		return strings.Compare(r.Key(), key)
+	})
+}
+
+// inNamespace is the part of sorted records that lies in a namespace.
+func inNamespace(records []*Record, namespace string) []*Record {
+	if namespace == "" {
+		return records
+	}
+	from, _ := slices.BinarySearchFunc(records, namespace+"/", func(r *Record, key string) int {
+		return strings.Compare(r.Key(), key)
+	})
+	to := from
+	for to < len(records) && records[to].Namespace == namespace {
+		to++
+	}
+	return records[from:to]
+}

@@ -1,0 +1,181 @@
+// Copyright The Rollcall Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package mctest
+
+import (
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metainternal "k8s.io/apimachinery/pkg/apis/meta/internalversion"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
+
+	"github.com/rollcall-dev/rollcall/pkg/mc/mctest/internal/apiserver"
+	"github.com/rollcall-dev/rollcall/pkg/mc/mctest/internal/store"
+)
+
+// fieldManager is who writes objects without HTTP.
+const fieldManager = "mctest"
+
+// Create stores new objects, in order, and fills in what the server decided.
+// It stops at the first error, which is one of k8s.io/apimachinery's API
+// errors.
+//
+// Create and the other methods for objects do what the same request would,
+// without HTTP: no fault concerns them, and they are not counted.
+func (c *Cluster) Create(objects ...client.Object) error {
+	for _, object := range objects {
+		err := c.write(object, "", func(t apiserver.Target, u *unstructured.Unstructured) (*store.Record, error) {
+			t.Name = ""
+			return c.server.Create(t, u, apiserver.WriteOptions{Manager: fieldManager})
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Update replaces an object, except for its status if that is a subresource.
+func (c *Cluster) Update(object client.Object) error { return c.update(object, "") }
+
+// UpdateStatus replaces the status of an object.
+func (c *Cluster) UpdateStatus(object client.Object) error { return c.update(object, "status") }
+
+func (c *Cluster) update(object client.Object, subresource string) error {
+	return c.write(object, subresource, func(t apiserver.Target, u *unstructured.Unstructured) (*store.Record, error) {
+		return c.server.Update(t, u, apiserver.WriteOptions{Manager: fieldManager})
+	})
+}
+
+// Delete removes an object, or marks it as going if it has finalizers. Only the
+// object's kind, namespace and name matter.
+func (c *Cluster) Delete(object client.Object) error {
+	t, err := c.target(object)
+	if err != nil {
+		return err
+	}
+	_, _, err = c.server.Delete(t, &metav1.DeleteOptions{})
+	return err
+}
+
+// Get reads an object.
+func (c *Cluster) Get(key client.ObjectKey, object client.Object) error {
+	t, err := c.target(object)
+	if err != nil {
+		return err
+	}
+	t.Namespace, t.Name = key.Namespace, key.Name
+	rec, err := c.server.Get(t)
+	if err != nil {
+		return err
+	}
+	return c.read(t, rec, object)
+}
+
+// List reads objects. Of the options, namespace and selectors count.
+func (c *Cluster) List(list client.ObjectList, options ...client.ListOption) error {
+	gvk, err := apiutil.GVKForObject(list, c.scheme())
+	if err != nil {
+		return err
+	}
+	t, err := c.targetFor(schema.GroupVersionKind{Group: gvk.Group, Version: gvk.Version, Kind: gvk.Kind[:len(gvk.Kind)-len("List")]})
+	if err != nil {
+		return err
+	}
+	o := (&client.ListOptions{}).ApplyOptions(options)
+	t.Namespace = o.Namespace
+	page, err := c.server.List(t, &metainternal.ListOptions{LabelSelector: o.LabelSelector, FieldSelector: o.FieldSelector})
+	if err != nil {
+		return err
+	}
+	items := make([]runtime.Object, 0, len(page.Records()))
+	for _, rec := range page.Records() {
+		item, err := c.newItem(list, t)
+		if err != nil {
+			return err
+		}
+		if err := c.read(t, rec, item); err != nil {
+			return err
+		}
+		items = append(items, item)
+	}
+	return meta.SetList(list, items)
+}
+
+func (c *Cluster) newItem(list client.ObjectList, t apiserver.Target) (client.Object, error) {
+	if _, ok := list.(runtime.Unstructured); ok {
+		return &unstructured.Unstructured{}, nil
+	}
+	item, err := c.scheme().New(t.Resource.GroupVersionKind)
+	if err != nil {
+		return nil, err
+	}
+	object, ok := item.(client.Object)
+	if !ok {
+		return nil, fmt.Errorf("%T is not an object with metadata", item)
+	}
+	return object, nil
+}
+
+// write hands an object to a function in the form that the server takes, and
+// fills in the outcome.
+func (c *Cluster) write(object client.Object, subresource string, do func(apiserver.Target, *unstructured.Unstructured) (*store.Record, error)) error {
+	t, err := c.target(object)
+	if err != nil {
+		return err
+	}
+	t.Subresource = subresource
+	if subresource == "status" && !t.Resource.Status {
+		return apierrors.NewNotFound(t.Resource.GroupResource(), t.Name)
+	}
+	u := &unstructured.Unstructured{}
+	if u.Object, err = runtime.DefaultUnstructuredConverter.ToUnstructured(object); err != nil {
+		return err
+	}
+	u.SetGroupVersionKind(t.Resource.GroupVersionKind)
+	rec, err := do(t, u)
+	if err != nil {
+		return err
+	}
+	return c.read(t, rec, object)
+}
+
+// read fills in an object from a record.
+func (c *Cluster) read(t apiserver.Target, rec *store.Record, into client.Object) error {
+	u, err := apiserver.Decode(rec, t.Resource)
+	if err != nil {
+		return err
+	}
+	if out, ok := into.(*unstructured.Unstructured); ok {
+		out.Object = u.Object
+		return nil
+	}
+	return runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, into)
+}
+
+func (c *Cluster) target(object client.Object) (apiserver.Target, error) {
+	gvk, err := apiutil.GVKForObject(object, c.scheme())
+	if err != nil {
+		return apiserver.Target{}, err
+	}
+	t, err := c.targetFor(gvk)
+	t.Namespace, t.Name = object.GetNamespace(), object.GetName()
+	return t, err
+}
+
+func (c *Cluster) targetFor(gvk schema.GroupVersionKind) (apiserver.Target, error) {
+	res := c.server.Lookup(gvk)
+	if res == nil {
+		return apiserver.Target{}, &meta.NoKindMatchError{GroupKind: gvk.GroupKind(), SearchedVersions: []string{gvk.Version}}
+	}
+	return apiserver.Target{Resource: res}, nil
+}
+
+func (c *Cluster) scheme() *runtime.Scheme { return c.server.Scheme() }
