@@ -6,13 +6,13 @@ package controller_test
 import (
 	"context"
 	"errors"
-	"runtime"
 	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	. "github.com/onsi/gomega"
+	"go.uber.org/goleak"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	mccontext "github.com/rollcall-dev/rollcall/pkg/mc/context"
@@ -289,31 +289,31 @@ func TestARequestForAClusterThatIsNotEngagedReachesTheReconciler(t *testing.T) {
 func TestManyEngagementsLeaveNothingBehind(t *testing.T) {
 	g := NewWithT(t)
 	rec := &recorder{}
-	c := newController(t, rec, mccontroller.Options{MaxConcurrentReconciles: 4})
+	c := newController(t, rec, mccontroller.Options{})
 	src := newFakeSource("a")
 	g.Expect(c.MultiClusterWatch(src)).To(Succeed())
 	start(t, c)
+	g.Expect(c.Engage(t.Context(), "stays", &fakeCluster{})).To(Succeed())
+	g.Eventually(rec.seen).Should(ConsistOf("stays/a"))
 
-	churn := func(n int) {
-		var wg sync.WaitGroup
-		for range 8 {
-			wg.Go(func() {
-				for range n {
-					ctx, leave := context.WithCancel(t.Context())
-					if err := c.Engage(ctx, "eu", &fakeCluster{}); err != nil {
-						t.Error(err)
-					}
-					leave()
+	running := goleak.IgnoreCurrent()
+	var wg sync.WaitGroup
+	for range 8 {
+		wg.Go(func() {
+			for range 1250 {
+				ctx, leave := context.WithCancel(t.Context())
+				if err := c.Engage(ctx, "comes and goes", &fakeCluster{}); err != nil {
+					t.Error(err)
 				}
-			})
-		}
-		wg.Wait()
-		g.Eventually(func() int { return src.running("eu") }).Should(BeZero())
+				leave()
+			}
+		})
 	}
-	churn(10)
-	before := runtime.NumGoroutine()
-	churn(1250)
-	g.Eventually(runtime.NumGoroutine).Should(BeNumerically("<=", before+2))
+	wg.Wait()
+	g.Eventually(func() int { return src.running("comes and goes") }).Should(BeZero())
+	goleak.VerifyNone(t, running)
+	src.enqueue("stays", "b")
+	g.Eventually(rec.seen).Should(ContainElement("stays/b"))
 }
 
 func TestAFailedReconcileIsTriedAgain(t *testing.T) {

@@ -10,11 +10,13 @@ import (
 	"testing"
 
 	"github.com/go-logr/logr"
+	"go.uber.org/goleak"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/cluster"
 	"sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -25,6 +27,11 @@ import (
 	"github.com/rollcall-dev/rollcall/pkg/mc/multicluster"
 	mcreconcile "github.com/rollcall-dev/rollcall/pkg/mc/reconcile"
 )
+
+func TestMain(m *testing.M) {
+	log.SetLogger(logr.Discard())
+	goleak.VerifyTestMain(m)
+}
 
 type fakeCluster struct {
 	cluster.Cluster
@@ -44,7 +51,6 @@ func request(name multicluster.ClusterName, object string) mcreconcile.Request {
 func newController(t *testing.T, r mcreconcile.Reconciler, options mccontroller.Options) mccontroller.Controller {
 	t.Helper()
 	mgr, err := mcmanager.New(&rest.Config{Host: "https://127.0.0.1:1"}, nil, manager.Options{
-		Logger:  logr.Discard(),
 		Metrics: metricsserver.Options{BindAddress: "0"},
 	})
 	if err != nil {
