@@ -18,7 +18,7 @@ CONTROLPLANE := $(GO) -C hack/controlplane run -mod=readonly -buildvcs=false .
 TOOL := $(GO) tool -modfile=hack/tools/go.mod
 # Modules beside the root one: those with packages, and all.
 CODE_MODULES := hack/controlplane
-MODULES := $(CODE_MODULES) hack/tools
+MODULES := $(CODE_MODULES) hack/tools hack/tools/apidiff
 
 main = $(patsubst %/main.go,./%,$(wildcard $(1)))
 COMMANDS := $(call main,cmd/*/main.go plugins/*/cmd/*/main.go)
@@ -112,7 +112,7 @@ vuln: ## Look for known vulnerabilities that our code reaches. Needs vuln.go.dev
 .PHONY: api-diff
 api-diff: ## Show how the exported API differs from BASE, a tag or commit.
 	@$(if $(BASE),,echo 'usage: make api-diff BASE=v0.1.0' >&2; exit 2;) \
-	apidiff=$$($(TOOL) -n apidiff) && tmp=$$(mktemp -d) && trap 'git worktree remove --force "$$tmp/base"; rm -rf "$$tmp"' EXIT && \
+	apidiff=$$($(GO) tool -modfile=hack/tools/apidiff/go.mod -n apidiff) && tmp=$$(mktemp -d) && trap 'git worktree remove --force "$$tmp/base"; rm -rf "$$tmp"' EXIT && \
 	git worktree add -q --detach "$$tmp/base" '$(BASE)' && module=$$($(GO) list -m) && \
 	(cd "$$tmp/base" && "$$apidiff" -m -w "$$tmp/base.api" "$$module") && \
 	"$$apidiff" -m -w "$$tmp/head.api" "$$module" && \
