@@ -1,0 +1,113 @@
+// Copyright The Rollcall Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package tokensecret
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/serializer"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+)
+
+const (
+	// hubTimeout is how long the hub may take to answer. It leaves room within
+	// the 30 s that callers give a plugin.
+	hubTimeout = 20 * time.Second
+
+	podNamespaceFile = "/var/run/secrets/kubernetes.io/serviceaccount/namespace"
+)
+
+// hub reads Secrets. A REST client for one group makes a program of half the
+// size of one with the whole clientset.
+type hub struct {
+	client    rest.Interface
+	namespace string // the plugin's own
+}
+
+// connectHub makes no request yet.
+func connectHub(p *Plugin) (*hub, error) {
+	config, namespace, err := hubConfig(p.Kubeconfig)
+	if err != nil {
+		return nil, err
+	}
+	if p.Namespace != "" {
+		namespace = p.Namespace
+	}
+	if namespace == "" {
+		return nil, errors.New("the plugin's own namespace is not known, see --namespace")
+	}
+	return newHub(config, namespace, p)
+}
+
+func newHub(config *rest.Config, namespace string, p *Plugin) (*hub, error) {
+	scheme := runtime.NewScheme()
+	if err := corev1.AddToScheme(scheme); err != nil {
+		return nil, err
+	}
+	config = rest.CopyConfig(config)
+	config.APIPath = "/api"
+	config.GroupVersion = &corev1.SchemeGroupVersion
+	config.NegotiatedSerializer = serializer.NewCodecFactory(scheme).WithoutConversion()
+	config.UserAgent = p.Name() + "/" + p.Version()
+	config.Timeout = hubTimeout
+	client, err := rest.RESTClientFor(config)
+	if err != nil {
+		return nil, fmt.Errorf("hub: %w", err)
+	}
+	return &hub{client: client, namespace: namespace}, nil
+}
+
+// hubConfig returns how to reach the hub, and the namespace that goes with it.
+func hubConfig(kubeconfig string) (*rest.Config, string, error) {
+	if kubeconfig == "" {
+		config, err := rest.InClusterConfig()
+		if errors.Is(err, rest.ErrNotInCluster) {
+			return nil, "", errors.New("not in a cluster: --kubeconfig must be given")
+		}
+		if err != nil {
+			return nil, "", fmt.Errorf("service account of the pod: %w", err)
+		}
+		namespace, err := os.ReadFile(podNamespaceFile)
+		if err != nil && !errors.Is(err, os.ErrNotExist) {
+			return nil, "", fmt.Errorf("namespace of the pod: %w", err)
+		}
+		return config, strings.TrimSpace(string(namespace)), nil
+	}
+	rules := clientcmd.ClientConfigLoadingRules{ExplicitPath: kubeconfig}
+	raw, err := rules.Load()
+	if err != nil {
+		return nil, "", fmt.Errorf("--kubeconfig: %w", err)
+	}
+	loader := clientcmd.NewDefaultClientConfig(*raw, nil)
+	config, err := loader.ClientConfig()
+	if err != nil {
+		return nil, "", fmt.Errorf("--kubeconfig %s: %w", kubeconfig, err)
+	}
+	namespace, _, err := loader.Namespace() // "default" where the context has none
+	if err != nil {
+		return nil, "", fmt.Errorf("--kubeconfig %s: %w", kubeconfig, err)
+	}
+	return config, namespace, nil
+}
+
+func (h *hub) secret(ctx context.Context, namespace, name string) (*corev1.Secret, error) {
+	secret := &corev1.Secret{}
+	err := h.client.Get().
+		Namespace(namespace).
+		Resource("secrets").
+		Name(name).
+		VersionedParams(&metav1.GetOptions{}, metav1.ParameterCodec).
+		Do(ctx).
+		Into(secret)
+	return secret, err
+}
