@@ -7,6 +7,7 @@ GO ?= go
 PKG ?= ./...
 RUN ?=
 BENCH ?= .
+BENCH_PKG := $(if $(filter-out ./...,$(PKG)),$(PKG),./test/...)
 KEEP ?=
 INSTALL_DIR ?=
 BASE ?=
@@ -67,10 +68,10 @@ ifeq ($(PKG)$(RUN),./...)
 endif
 
 .PHONY: bench
-bench: ## Run the benchmarks. BENCH=Name picks some. Needs what controlplane prepares.
-	@$(if $(wildcard test),,echo 'no benchmarks yet: there is no test/'; exit;) \
+bench: ## Run the benchmarks of test/, or PKG's. BENCH=Name picks some. Needs what controlplane prepares.
+	@$(if $(wildcard $(BENCH_PKG:/...=)),,echo 'no benchmarks yet: there is no $(BENCH_PKG:/...=)'; exit;) \
 	assets=$$($(CONTROLPLANE)) && \
-	KUBEBUILDER_ASSETS=$$assets $(GO) test -timeout 60m -run '^$$' -bench '$(BENCH)' -benchmem ./test/...
+	KUBEBUILDER_ASSETS=$$assets $(GO) test -timeout 60m -run '^$$' -bench '$(BENCH)' -benchmem $(BENCH_PKG)
 
 ##@ Verify
 
