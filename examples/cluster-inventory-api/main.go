@@ -16,8 +16,10 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/klog/v2"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"github.com/rollcall-dev/rollcall/pkg/credentials"
 	mcbuilder "github.com/rollcall-dev/rollcall/pkg/mc/builder"
@@ -38,6 +40,8 @@ func run() error {
 	credentialOptions.AddFlags(flag.CommandLine)
 	logOptions := zap.Options{}
 	logOptions.BindFlags(flag.CommandLine)
+	klog.InitFlags(flag.CommandLine) // what client-go logs
+	metricsAddress := flag.String("metrics-bind-address", "0", "`address` that serves the metrics, such as :8080; 0 for none")
 	flag.Parse()
 	ctrl.SetLogger(zap.New(zap.UseFlagOptions(&logOptions)))
 	ctx := ctrl.SetupSignalHandler()
@@ -52,7 +56,9 @@ func run() error {
 		return err
 	}
 
-	mgr, err := mcmanager.New(ctrl.GetConfigOrDie(), provider, mcmanager.Options{})
+	mgr, err := mcmanager.New(ctrl.GetConfigOrDie(), provider, mcmanager.Options{
+		Metrics: metricsserver.Options{BindAddress: *metricsAddress},
+	})
 	if err != nil {
 		return err
 	}

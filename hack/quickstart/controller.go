@@ -1,0 +1,98 @@
+// Copyright The Rollcall Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+
+	"github.com/rollcall-dev/rollcall/pkg/credentials"
+)
+
+// The programs that are built and run.
+const (
+	controllerProgram = "cluster-inventory-api"
+	pluginProgram     = "mc-credential-token-secret"
+)
+
+// programs are their packages.
+var programs = []string{
+	"./examples/" + controllerProgram,
+	"./plugins/token-secret/cmd/" + pluginProgram,
+}
+
+// startController runs the example controller against the hub. It returns the
+// tokens that the controller and the plugin got for the hub too.
+func startController(ctx context.Context, h *hub, bin, dir string) (*process, []string, error) {
+	controllerToken, err := h.IssueToken(ctx, h.controllerAccount, nil)
+	if err != nil {
+		return nil, nil, err
+	}
+	controllerKubeconfig := filepath.Join(dir, "controller.kubeconfig")
+	if err := h.WriteKubeconfig(controllerKubeconfig, controllerToken); err != nil {
+		return nil, nil, err
+	}
+	pluginToken, err := h.IssueToken(ctx, h.pluginAccount, nil)
+	if err != nil {
+		return nil, nil, err
+	}
+	pluginKubeconfig := filepath.Join(dir, "plugin.kubeconfig")
+	if err := h.WriteKubeconfig(pluginKubeconfig, pluginToken); err != nil {
+		return nil, nil, err
+	}
+	providerFile := filepath.Join(dir, "providers.json")
+	if err := writeProviderFile(providerFile, pluginKubeconfig); err != nil {
+		return nil, nil, err
+	}
+
+	p, err := startProcess("controller", dir, filepath.Join(bin, controllerProgram),
+		"--kubeconfig="+controllerKubeconfig,
+		"--clusterprofile-provider-file="+providerFile,
+		"--credential-plugin-dir="+bin,
+		// All there is to log, to see that no token is ever in it.
+		"--zap-log-level=10", "--v=10",
+	)
+	return p, []string{controllerToken, pluginToken}, err
+}
+
+// writeProviderFile tells the controller which plugin serves the access
+// provider that the profiles offer (KEP-5339).
+func writeProviderFile(path, pluginKubeconfig string) error {
+	file, err := json.MarshalIndent(credentials.File{
+		Providers: []credentials.Provider{{
+			Name: accessProvider,
+			ExecConfig: &clientcmdapi.ExecConfig{
+				APIVersion:         "client.authentication.k8s.io/v1",
+				Command:            pluginProgram,
+				Args:               []string{"--kubeconfig=" + pluginKubeconfig, "--namespace=" + tokenNamespace},
+				ProvideClusterInfo: true,
+			},
+		}},
+	}, "", "  ")
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(path, file, 0o600)
+}
+
+// The controller's log lines that tell of a cluster's way.
+const (
+	engaged    = "Cluster is engaged"
+	disengaged = "Cluster is disengaged"
+	exchanged  = "Cluster's access was exchanged under it"
+)
+
+// clusterName is the member's name in the controller: that of its profile.
+func clusterName(m *member) string { return fleetNamespace + "/" + m.name }
+
+// reconciledLine is how the line begins which the controller prints for a
+// ConfigMap of the namespace default.
+func reconciledLine(m *member, configMap string) string {
+	return fmt.Sprintf("ConfigMap default/%s in cluster %q", configMap, clusterName(m))
+}

@@ -1,0 +1,211 @@
+// Copyright The Rollcall Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	clientcmdv1 "k8s.io/client-go/tools/clientcmd/api/v1"
+	"sigs.k8s.io/cluster-inventory-api/apis/v1alpha1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/envtest"
+
+	"github.com/rollcall-dev/rollcall/pkg/inventory"
+)
+
+const (
+	// fleetNamespace has the ClusterProfiles, and the controller's service account.
+	fleetNamespace = "fleet"
+
+	// tokenNamespace has the Secrets with the members' tokens, and the plugin's
+	// service account.
+	tokenNamespace = "fleet-tokens"
+
+	// clusterManager writes the profiles: this program.
+	clusterManager = "quickstart"
+
+	// accessProvider is the name under which profiles offer access with a token
+	// from a Secret, and under which the provider file knows the plugin.
+	accessProvider = "token-secret"
+)
+
+// hub is the cluster with the roll: the ClusterProfiles, and the tokens.
+type hub struct {
+	*controlPlane
+	controllerAccount *corev1.ServiceAccount
+	pluginAccount     *corev1.ServiceAccount
+}
+
+// newHub sets up a cluster as a hub: the API for ClusterProfiles, and service
+// accounts for the controller and for the plugin, each of which may do what it
+// needs and nothing else.
+func newHub(ctx context.Context, cp *controlPlane) (*hub, error) {
+	h := &hub{
+		controlPlane:      cp,
+		controllerAccount: &corev1.ServiceAccount{ObjectMeta: named(fleetNamespace, "controller")},
+		pluginAccount:     &corev1.ServiceAccount{ObjectMeta: named(tokenNamespace, "token-secret")},
+	}
+	crd, err := clusterProfileCRD(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := envtest.InstallCRDs(cp.config, envtest.CRDInstallOptions{
+		Paths: []string{crd}, ErrorIfPathMissing: true, MaxTime: startLimit,
+	}); err != nil {
+		return nil, fmt.Errorf("installing the CRD of ClusterProfiles: %w", err)
+	}
+	return h, h.Create(ctx,
+		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: fleetNamespace}},
+		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: tokenNamespace}},
+
+		h.controllerAccount,
+		&rbacv1.ClusterRole{
+			ObjectMeta: metav1.ObjectMeta{Name: "clusterprofile-reader"},
+			Rules: []rbacv1.PolicyRule{
+				{APIGroups: []string{v1alpha1.GroupVersion.Group}, Resources: []string{"clusterprofiles"}, Verbs: []string{"list", "watch"}},
+			},
+		},
+		&rbacv1.ClusterRoleBinding{
+			ObjectMeta: metav1.ObjectMeta{Name: "controller-reads-clusterprofiles"},
+			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "clusterprofile-reader"},
+			Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: fleetNamespace, Name: h.controllerAccount.Name}},
+		},
+
+		h.pluginAccount,
+		&rbacv1.Role{
+			ObjectMeta: named(tokenNamespace, "token-getter"),
+			Rules: []rbacv1.PolicyRule{
+				{APIGroups: []string{""}, Resources: []string{"secrets"}, Verbs: []string{"get"}},
+			},
+		},
+		&rbacv1.RoleBinding{
+			ObjectMeta: named(tokenNamespace, "plugin-gets-tokens"),
+			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: "token-getter"},
+			Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: tokenNamespace, Name: h.pluginAccount.Name}},
+		},
+	)
+}
+
+// clusterProfileCRD returns the path of the CRD that belongs to the Go types in
+// use.
+func clusterProfileCRD(ctx context.Context) (string, error) {
+	const module = "sigs.k8s.io/cluster-inventory-api"
+	dir, err := exec.CommandContext(ctx, "go", "list", "-m", "-f", "{{.Dir}}", module).Output()
+	if err != nil {
+		return "", fmt.Errorf("finding the module %s: %w", module, err)
+	}
+	return filepath.Join(strings.TrimSpace(string(dir)), "config", "crd", "bases", "multicluster.x-k8s.io_clusterprofiles.yaml"), nil
+}
+
+// Enlist puts the member on the roll: its token into a Secret, and how it is
+// reached into a ClusterProfile.
+func (h *hub) Enlist(ctx context.Context, m *member) error {
+	profile, err := profileOf(m)
+	if err != nil {
+		return err
+	}
+	status := profile.Status.DeepCopy()
+	err = h.Create(ctx,
+		&corev1.Secret{ObjectMeta: named(tokenNamespace, m.name), Data: map[string][]byte{"token": []byte(m.token)}},
+		profile,
+	)
+	if err != nil {
+		return err
+	}
+	profile.Status = *status // Create has emptied it: status is a subresource
+	if err := h.client.Status().Update(ctx, profile); err != nil {
+		return fmt.Errorf("updating the status of ClusterProfile %s: %w", profile.Name, err)
+	}
+	return nil
+}
+
+// profileOf returns the member's ClusterProfile (KEP-4322). Which plugin gives
+// access, and what it has to be told, is said there as in KEP-5339. No secret
+// is in it.
+func profileOf(m *member) (*inventory.Profile, error) {
+	pluginConfig, err := json.Marshal(map[string]any{
+		"secretRef": map[string]string{"namespace": tokenNamespace, "name": m.name, "key": "token"},
+	})
+	if err != nil {
+		return nil, err
+	}
+	now := metav1.Now()
+	return &inventory.Profile{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: fleetNamespace,
+			Name:      m.name,
+			Labels:    map[string]string{v1alpha1.LabelClusterManagerKey: clusterManager},
+		},
+		Spec: v1alpha1.ClusterProfileSpec{
+			DisplayName:    m.name,
+			ClusterManager: v1alpha1.ClusterManager{Name: clusterManager},
+		},
+		Status: v1alpha1.ClusterProfileStatus{
+			Conditions: []metav1.Condition{{
+				Type: v1alpha1.ClusterConditionControlPlaneHealthy, Status: metav1.ConditionTrue,
+				Reason: "Started", LastTransitionTime: now,
+			}},
+			Properties: []v1alpha1.Property{
+				{Name: inventory.PropertyClusterID, Value: m.id, LastObservedTime: now},
+			},
+			AccessProviders: []inventory.AccessProvider{{
+				Name: accessProvider,
+				Cluster: clientcmdv1.Cluster{
+					Server:                   "https://" + m.network.Addr(),
+					CertificateAuthorityData: m.config.CAData,
+					Extensions: []clientcmdv1.NamedExtension{{
+						Name:      "client.authentication.k8s.io/exec",
+						Extension: runtime.RawExtension{Raw: pluginConfig},
+					}},
+				},
+			}},
+		},
+	}, nil
+}
+
+// PutToken replaces the member's token in the hub.
+func (h *hub) PutToken(ctx context.Context, m *member) error {
+	secret := &corev1.Secret{ObjectMeta: named(tokenNamespace, m.name)}
+	before := secret.DeepCopy()
+	secret.Data = map[string][]byte{"token": []byte(m.token)}
+	return h.client.Patch(ctx, secret, client.MergeFrom(before))
+}
+
+// Heartbeat does what cluster managers do all the time: it notes that the
+// cluster was seen.
+func (h *hub) Heartbeat(ctx context.Context, m *member) error {
+	profile := &inventory.Profile{}
+	if err := h.client.Get(ctx, client.ObjectKey{Namespace: fleetNamespace, Name: m.name}, profile); err != nil {
+		return err
+	}
+	// Times are whole seconds in the API; each heartbeat is to be another one.
+	seen := &profile.Status.Properties[0].LastObservedTime
+	*seen = metav1.NewTime(seen.Add(time.Second))
+	return h.client.Status().Update(ctx, profile)
+}
+
+// Strike takes the member off the roll.
+func (h *hub) Strike(ctx context.Context, m *member) error {
+	return h.client.Delete(ctx, &inventory.Profile{ObjectMeta: named(fleetNamespace, m.name)})
+}
+
+// Profiles returns all ClusterProfiles as JSON.
+func (h *hub) Profiles(ctx context.Context) (string, error) {
+	profiles := &v1alpha1.ClusterProfileList{}
+	if err := h.client.List(ctx, profiles); err != nil {
+		return "", err
+	}
+	text, err := json.Marshal(profiles)
+	return string(text), err
+}

@@ -1,0 +1,124 @@
+// Copyright The Rollcall Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/url"
+
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
+)
+
+// memberNamespace is where a member keeps what lets the controller in.
+const memberNamespace = "rollcall"
+
+// member is a cluster whose ConfigMaps are reconciled.
+type member struct {
+	*controlPlane
+	network *forwarder // between the controller and the cluster
+	id      string     // the cluster's ID (KEP-2149)
+	account *corev1.ServiceAccount
+
+	issued int            // number of tokens issued
+	token  string         // the current one
+	anchor *corev1.Secret // on whose existence the current token depends
+}
+
+// newMember sets up a cluster for the controller: with a service account that
+// may read ConfigMaps and nothing else, and a token for it.
+func newMember(ctx context.Context, cp *controlPlane) (*member, error) {
+	server, err := url.Parse(cp.config.Host)
+	if err != nil {
+		return nil, err
+	}
+	m := &member{
+		controlPlane: cp,
+		account:      &corev1.ServiceAccount{ObjectMeta: named(memberNamespace, "controller")},
+	}
+	if m.id, err = m.identify(ctx); err != nil {
+		return nil, err
+	}
+	err = m.Create(ctx,
+		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: memberNamespace}},
+		m.account,
+		&rbacv1.ClusterRole{
+			ObjectMeta: metav1.ObjectMeta{Name: "configmap-reader"},
+			Rules: []rbacv1.PolicyRule{
+				{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"get", "list", "watch"}},
+			},
+		},
+		&rbacv1.ClusterRoleBinding{
+			ObjectMeta: metav1.ObjectMeta{Name: "controller-reads-configmaps"},
+			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "configmap-reader"},
+			Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: m.account.Namespace, Name: m.account.Name}},
+		},
+	)
+	if err != nil {
+		return nil, err
+	}
+	if err := m.ReplaceToken(ctx); err != nil {
+		return nil, err
+	}
+	m.network, err = newForwarder(server.Host)
+	return m, err
+}
+
+// identify returns the UID of the namespace kube-system, which KEP-2149
+// recommends for the cluster's ID.
+func (m *member) identify(ctx context.Context) (string, error) {
+	namespace := &corev1.Namespace{}
+	if err := m.client.Get(ctx, types.NamespacedName{Name: metav1.NamespaceSystem}, namespace); err != nil {
+		return "", err
+	}
+	return string(namespace.UID), nil
+}
+
+// ReplaceToken issues a token which can be revoked. The one before stays valid.
+func (m *member) ReplaceToken(ctx context.Context) error {
+	m.issued++
+	anchor := &corev1.Secret{ObjectMeta: named(memberNamespace, fmt.Sprintf("controller-token-%d", m.issued))}
+	if err := m.Create(ctx, anchor); err != nil {
+		return err
+	}
+	token, err := m.IssueToken(ctx, m.account, anchor)
+	if err != nil {
+		return err
+	}
+	m.token, m.anchor = token, anchor
+	return nil
+}
+
+// Status returns what the API server answers to a request with the token, such
+// as 401.
+func (m *member) Status(ctx context.Context, token string) (int, error) {
+	config := rest.AnonymousClientConfig(m.config)
+	config.BearerToken = token
+	httpClient, err := rest.HTTPClientFor(config)
+	if err != nil {
+		return 0, err
+	}
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, config.Host+"/api/v1/configmaps?limit=1", http.NoBody)
+	if err != nil {
+		return 0, err
+	}
+	response, err := httpClient.Do(request)
+	if err != nil {
+		return 0, err
+	}
+	return response.StatusCode, response.Body.Close()
+}
+
+// CreateConfigMap gives the controller something to reconcile.
+func (m *member) CreateConfigMap(ctx context.Context, name string) error {
+	return m.Create(ctx, &corev1.ConfigMap{
+		ObjectMeta: named(metav1.NamespaceDefault, name),
+		Data:       map[string]string{"cluster": m.name},
+	})
+}

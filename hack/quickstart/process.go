@@ -1,0 +1,138 @@
+// Copyright The Rollcall Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"strings"
+	"time"
+)
+
+// stopLimit is how long a program may take to end when it is asked to.
+const stopLimit = 15 * time.Second
+
+// goTool runs the go command in the folder and returns what it prints. The step
+// shows the last line that it writes to its standard error.
+func goTool(ctx context.Context, r *report, dir string, args ...string) (string, error) {
+	command := exec.CommandContext(ctx, "go", args...)
+	command.Dir = dir
+	command.Cancel = ownGroup(command)
+	command.WaitDelay = stopLimit
+	var stdout strings.Builder
+	stderr := newRecord()
+	command.Stdout = &stdout
+	command.Stderr = io.MultiWriter(stderr, writerFunc(func([]byte) {
+		if lines, _ := stderr.From(0); len(lines) > 0 {
+			r.Now("%s", lines[len(lines)-1])
+		}
+	}))
+	if err := command.Run(); err != nil {
+		if ctx.Err() != nil {
+			return "", ctx.Err()
+		}
+		lines, _ := stderr.From(0)
+		return "", fmt.Errorf("go %s: %w\n%s", strings.Join(args, " "), err, strings.Join(lines, "\n"))
+	}
+	return strings.TrimSpace(stdout.String()), nil
+}
+
+type writerFunc func(p []byte)
+
+func (f writerFunc) Write(p []byte) (int, error) {
+	f(p)
+	return len(p), nil
+}
+
+// process is a program that runs beside this one.
+type process struct {
+	name   string
+	stdout *record
+	stderr *record
+
+	terminate func() error
+	kill      func() error
+	ended     chan struct{} // closed when the program has ended
+	err       error         // why, once ended is closed
+}
+
+// startProcess starts the program. What it writes is recorded, and written to
+// the files name.out and name.log in the folder.
+func startProcess(name, dir, path string, args ...string) (*process, error) {
+	stdout, err := os.OpenFile(dir+"/"+name+".out", os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	stderr, err := os.OpenFile(dir+"/"+name+".log", os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600)
+	if err != nil {
+		return nil, errors.Join(err, stdout.Close())
+	}
+
+	p := &process{name: name, stdout: newRecord(), stderr: newRecord(), ended: make(chan struct{})}
+	command := exec.Command(path, args...)
+	command.Dir = dir
+	command.Stdout = io.MultiWriter(p.stdout, stdout)
+	command.Stderr = io.MultiWriter(p.stderr, stderr)
+	command.WaitDelay = time.Second
+	p.terminate = ownGroup(command)
+	if err := command.Start(); err != nil {
+		return nil, errors.Join(err, stdout.Close(), stderr.Close())
+	}
+	p.kill = command.Process.Kill
+	go func() {
+		defer close(p.ended)
+		p.err = errors.Join(command.Wait(), stdout.Close(), stderr.Close())
+	}()
+	return p, nil
+}
+
+// Await returns the first line of the record that matches, from the given one
+// on, be it there already or yet to come.
+func (p *process) Await(ctx context.Context, r *record, from int, match func(line string) bool) (string, error) {
+	ended := p.ended
+	for seen := from; ; {
+		lines, changed := r.From(seen)
+		for _, line := range lines {
+			if match(line) {
+				return line, nil
+			}
+		}
+		seen += len(lines)
+		if ended == nil {
+			return "", fmt.Errorf("the %s has ended: %w", p.name, p.err)
+		}
+		select {
+		case <-changed:
+		case <-ended:
+			ended = nil // what it wrote last has been recorded by now
+		case <-ctx.Done():
+			return "", context.Cause(ctx)
+		}
+	}
+}
+
+// Stop asks the program to end, and kills it if it does not. It returns an
+// error if it had ended before, or fails.
+func (p *process) Stop() error {
+	select {
+	case <-p.ended:
+		return fmt.Errorf("the %s had ended already: %w", p.name, p.err)
+	default:
+	}
+	if err := p.terminate(); err != nil {
+		return err
+	}
+	select {
+	case <-p.ended:
+		return p.err
+	case <-time.After(stopLimit):
+		err := p.kill()
+		<-p.ended
+		return errors.Join(fmt.Errorf("the %s did not end within %v and was killed", p.name, stopLimit), err)
+	}
+}

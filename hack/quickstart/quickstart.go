@@ -1,0 +1,223 @@
+// Copyright The Rollcall Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+)
+
+// patience is how long is waited for what is expected. That is far more than it
+// takes.
+const patience = time.Minute
+
+// quickstart is one run of the program.
+type quickstart struct {
+	ui   *ui
+	keep bool
+
+	root   string // of Rollcall's source tree
+	bin    string // folder of the programs built
+	assets string // folder of kube-apiserver and etcd
+	dir    string // folder of this run's files, removed in the end
+
+	hub                   *hub
+	europe, america, asia *member
+	controller            *process
+	hubTokens             []string // of the controller and the plugin
+	revoked               []string
+
+	mu      sync.Mutex // guards what follows
+	planes  []*controlPlane
+	members []*member
+}
+
+func newQuickstart(u *ui, keep bool) *quickstart {
+	return &quickstart{ui: u, keep: keep}
+}
+
+// run takes all steps and stops what they have started. Errors have been shown
+// to the user when it returns.
+func (q *quickstart) run(ctx context.Context) (err error) {
+	defer func() { err = errors.Join(err, q.cleanUp(ctx)) }()
+	started := time.Now()
+	q.ui.Say("Rollcall quickstart: one controller for every cluster on the roll\n")
+	for _, s := range q.steps() {
+		err = q.ui.Step(ctx, s.doing, s.done, func(ctx context.Context, r *report) error {
+			return q.explain(s.do(ctx, r))
+		})
+		if err != nil {
+			break
+		}
+	}
+	if err == nil {
+		q.summarize(time.Since(started))
+	}
+	if q.keep && q.controller != nil && ctx.Err() == nil {
+		q.leaveRunning(ctx)
+	}
+	return err
+}
+
+// explain adds to an error what the controller had to say last.
+func (q *quickstart) explain(err error) error {
+	if err == nil || q.controller == nil {
+		return err
+	}
+	const enough = 12
+	lines := q.controller.stderr.Matching(matters)
+	if len(lines) == 0 {
+		return err
+	}
+	var text strings.Builder
+	for _, line := range lines[max(0, len(lines)-enough):] {
+		fmt.Fprintf(&text, "\n│ %s", shorten(line))
+	}
+	return fmt.Errorf("%w\nThe controller's last log lines:%s", err, text.String())
+}
+
+func (q *quickstart) summarize(took time.Duration) {
+	q.ui.Say("\nAll as expected, in %.0fs. The controller was configured once, for the hub alone, and never restarted.", took.Seconds())
+	q.ui.Say("Read on in examples/%s: it is all there is to such a controller.", controllerProgram)
+}
+
+// leaveRunning shows how to go on from here and what the controller prints,
+// until the context ends.
+func (q *quickstart) leaveRunning(ctx context.Context) {
+	q.ui.Say("\nAll is left running until Ctrl-C. Play with it from another terminal:\n")
+	for _, cp := range q.planes {
+		q.ui.Say("  %-8s export KUBECONFIG=%s", cp.name, cp.kubeconfig)
+	}
+	q.ui.Say("\n  kubectl get clusterprofiles -A                         # in the hub")
+	q.ui.Say("  kubectl create configmap hi --from-literal=say=hello   # in a member")
+	q.ui.Say("\nThe controller's log is in %s/controller.log. It prints:\n", q.dir)
+	seen := q.controller.stdout.Len()
+	everything := func(string) bool { return true }
+	for {
+		line, err := q.controller.Await(ctx, q.controller.stdout, seen, everything)
+		if err != nil {
+			if ctx.Err() == nil {
+				q.ui.Say("   %v", err)
+			}
+			return
+		}
+		seen++
+		q.ui.Say("   │ %s", line)
+	}
+}
+
+// cleanUp stops everything, also where the context has ended.
+func (q *quickstart) cleanUp(ctx context.Context) error {
+	if q.dir == "" {
+		return nil
+	}
+	q.ui.Say("")
+	return q.ui.Step(context.WithoutCancel(ctx), "Stopping everything", "Everything is stopped, and its files are removed",
+		func(context.Context, *report) error {
+			var errs []error
+			if q.controller != nil {
+				errs = append(errs, q.controller.Stop())
+			}
+			for _, m := range q.members {
+				m.network.Close()
+			}
+			var group errgroup.Group
+			stopped := make([]error, len(q.planes))
+			for i, cp := range q.planes {
+				group.Go(func() error {
+					stopped[i] = cp.Stop()
+					return nil
+				})
+			}
+			_ = group.Wait()
+			errs = append(errs, stopped...)
+			return errors.Join(append(errs, os.RemoveAll(q.dir))...)
+		})
+}
+
+// startControlPlane starts one that will be stopped in the end.
+func (q *quickstart) startControlPlane(ctx context.Context, name string) (*controlPlane, error) {
+	cp, err := startControlPlane(ctx, name, q.assets, q.dir)
+	if err != nil {
+		return nil, err
+	}
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.planes = append(q.planes, cp)
+	return cp, nil
+}
+
+// startMember starts a cluster and sets it up for the controller.
+func (q *quickstart) startMember(ctx context.Context, name string) (*member, error) {
+	cp, err := q.startControlPlane(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	m, err := newMember(ctx, cp)
+	if err != nil {
+		return nil, err
+	}
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.members = append(q.members, m)
+	return m, nil
+}
+
+// expect returns the line of the controller that is described by the words, be
+// it there already or yet to come.
+func (q *quickstart) expect(ctx context.Context, r *report, lines *record, words string, match func(line string) bool) (string, error) {
+	r.Now("waiting for %s", words)
+	defer r.Now("")
+	ctx, cancel := context.WithTimeoutCause(ctx, patience, fmt.Errorf("not within %v", patience))
+	defer cancel()
+	line, err := q.controller.Await(ctx, lines, 0, match)
+	if err != nil {
+		return "", fmt.Errorf("expected %s: %w", words, err)
+	}
+	return line, nil
+}
+
+// expectReconciled waits until the controller has told of the ConfigMap, and
+// quotes it.
+func (q *quickstart) expectReconciled(ctx context.Context, r *report, m *member, configMap string) error {
+	beginning := reconciledLine(m, configMap)
+	line, err := q.expect(ctx, r, q.controller.stdout, fmt.Sprintf("the line “%s …”", beginning),
+		func(line string) bool { return strings.HasPrefix(line, beginning) })
+	if err == nil {
+		r.Quote("%s", line)
+	}
+	return err
+}
+
+// expectLogged waits until the controller has logged the message about the
+// cluster, and quotes it.
+func (q *quickstart) expectLogged(ctx context.Context, r *report, m *member, message string, fields ...string) error {
+	words := fmt.Sprintf("the log line “%s” for %s", message, clusterName(m))
+	line, err := q.expect(ctx, r, q.controller.stderr, words, logs(message, clusterName(m)))
+	if err == nil {
+		r.Quote("%s", shorten(line, append([]string{"cluster"}, fields...)...))
+	}
+	return err
+}
+
+// expectUntouched checks that the cluster was engaged once, and that it was
+// neither disengaged nor its connection exchanged since.
+func (q *quickstart) expectUntouched(members ...*member) error {
+	for _, m := range members {
+		for message, want := range map[string]int{engaged: 1, disengaged: 0, exchanged: 0} {
+			if lines := q.controller.stderr.Matching(logs(message, clusterName(m))); len(lines) != want {
+				return fmt.Errorf("expected the log line “%s” for %s to be there %d times so far, it is there %d times",
+					message, clusterName(m), want, len(lines))
+			}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,280 @@
+// Copyright The Rollcall Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
+)
+
+// step is one of the things that the quickstart does.
+type step struct {
+	doing, done string
+	do          func(ctx context.Context, r *report) error
+}
+
+func (q *quickstart) steps() []step {
+	return []step{
+		{"Preparing kube-apiserver and etcd", "kube-apiserver and etcd are there", q.prepare},
+		{"Building a controller and a credential plugin", "A controller and a credential plugin are built", q.build},
+		{"Starting a hub and two clusters", "A hub and two clusters are running: europe and america", q.startClusters},
+		{"Putting both clusters on the hub's roll", "Both clusters are on the hub's roll", q.enlist},
+		{"Starting the controller", "The controller reconciles the ConfigMaps of both", q.startController},
+		{"Adding a third cluster, asia", "A third cluster, asia, joined the running controller", q.addCluster},
+		{"Replacing america's token", "america got a new token, the old one was revoked", q.replaceToken},
+		{"Sending heartbeats", "Heartbeats disturbed nobody", q.sendHeartbeats},
+		{"Taking europe off the roll", "europe left, the others stayed", q.removeCluster},
+		{"Searching for tokens where none may be", "No token is in what the controller wrote, nor in a profile", q.searchTokens},
+	}
+}
+
+// prepare finds or builds the programs of a control plane.
+func (q *quickstart) prepare(ctx context.Context, r *report) error {
+	const module = "github.com/rollcall-dev/rollcall"
+	root, err := goTool(ctx, r, "", "list", "-m", "-f", "{{.Dir}}", module)
+	if err != nil || root == "" {
+		return fmt.Errorf("the quickstart must be run in Rollcall's source tree: %w", err)
+	}
+	q.root, q.bin = root, filepath.Join(root, "bin")
+	q.assets, err = goTool(ctx, r, filepath.Join(root, "hack", "controlplane"), "run", "-mod=readonly", "-buildvcs=false", ".")
+	return err
+}
+
+// build builds the programs that are shown.
+func (q *quickstart) build(ctx context.Context, r *report) error {
+	if err := os.MkdirAll(q.bin, 0o755); err != nil {
+		return err
+	}
+	if _, err := goTool(ctx, r, q.root, append([]string{"build", "-o", q.bin + string(filepath.Separator)}, programs...)...); err != nil {
+		return err
+	}
+	for _, program := range programs {
+		r.Quote("%s", program)
+	}
+	return nil
+}
+
+// startClusters starts three control planes at once.
+func (q *quickstart) startClusters(ctx context.Context, r *report) (err error) {
+	if q.dir, err = os.MkdirTemp("", "rollcall-quickstart-"); err != nil {
+		return err
+	}
+	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() error {
+		cp, err := q.startControlPlane(ctx, "hub")
+		if err == nil {
+			q.hub, err = newHub(ctx, cp)
+		}
+		return err
+	})
+	group.Go(func() (err error) {
+		q.europe, err = q.startMember(ctx, "europe")
+		return err
+	})
+	group.Go(func() (err error) {
+		q.america, err = q.startMember(ctx, "america")
+		return err
+	})
+	if err := group.Wait(); err != nil {
+		return err
+	}
+	r.Explain("Each is a kube-apiserver with an etcd of its own. In europe and america there is a")
+	r.Explain("service account that may read ConfigMaps and nothing else.")
+	return nil
+}
+
+// enlist writes the ClusterProfiles of the first two members.
+func (q *quickstart) enlist(ctx context.Context, r *report) error {
+	for _, m := range []*member{q.europe, q.america} {
+		if err := m.CreateConfigMap(ctx, "first"); err != nil {
+			return err
+		}
+		if err := q.hub.Enlist(ctx, m); err != nil {
+			return err
+		}
+		r.Quote("ClusterProfile %s: https://%s, access by %s", clusterName(m), m.network.Addr(), accessProvider)
+	}
+	r.Explain("A ClusterProfile (KEP-4322) says where the cluster is, and which plugin gives access.")
+	r.Explain("The tokens are in Secrets that the plugin alone may read.")
+	return nil
+}
+
+// startController runs the controller until it has reconciled both members.
+func (q *quickstart) startController(ctx context.Context, r *report) (err error) {
+	q.controller, q.hubTokens, err = startController(ctx, q.hub, q.bin, q.dir)
+	if err != nil {
+		return err
+	}
+	for _, m := range []*member{q.europe, q.america} {
+		if err := q.expectLogged(ctx, r, m, engaged, "provider"); err != nil {
+			return err
+		}
+		if err := q.expectReconciled(ctx, r, m, "first"); err != nil {
+			return err
+		}
+	}
+	r.Explain("It was given a way to the hub alone, where it may read ClusterProfiles and nothing else.")
+	return nil
+}
+
+// addCluster starts a member and puts it on the roll.
+func (q *quickstart) addCluster(ctx context.Context, r *report) (err error) {
+	r.Now("starting it")
+	if q.asia, err = q.startMember(ctx, "asia"); err != nil {
+		return err
+	}
+	if err := q.asia.CreateConfigMap(ctx, "first"); err != nil {
+		return err
+	}
+	listed := time.Now()
+	if err := q.hub.Enlist(ctx, q.asia); err != nil {
+		return err
+	}
+	if err := q.expectLogged(ctx, r, q.asia, engaged, "provider"); err != nil {
+		return err
+	}
+	if err := q.expectReconciled(ctx, r, q.asia, "first"); err != nil {
+		return err
+	}
+	r.Explain("From its ClusterProfile to its first reconcile: %v.", time.Since(listed).Round(10*time.Millisecond))
+	return nil
+}
+
+// replaceToken replaces a member's token and revokes the old one. Watches that
+// are open outlive that, so their connections are cut too: the controller has
+// to authenticate again.
+func (q *quickstart) replaceToken(ctx context.Context, r *report) error {
+	m := q.america
+	old, oldAnchor := m.token, m.anchor
+	if err := m.ReplaceToken(ctx); err != nil {
+		return err
+	}
+	if err := q.hub.PutToken(ctx, m); err != nil {
+		return err
+	}
+	q.revoked = append(q.revoked, old)
+	if err := q.revoke(ctx, r, m, old, oldAnchor); err != nil {
+		return err
+	}
+	m.network.Cut()
+	if err := m.CreateConfigMap(ctx, "after-the-new-token"); err != nil {
+		return err
+	}
+	if err := q.expectReconciled(ctx, r, m, "after-the-new-token"); err != nil {
+		return err
+	}
+	if err := q.expectUntouched(m); err != nil {
+		return err
+	}
+	r.Explain("Its connections were cut, and made again with the new token. “%s” was", engaged)
+	r.Explain("logged once for %s: caches and watches went on where they were.", clusterName(m))
+	return nil
+}
+
+// revoke makes a token invalid and waits until the API server refuses it.
+func (q *quickstart) revoke(ctx context.Context, r *report, m *member, token string, anchor *corev1.Secret) error {
+	if err := m.client.Delete(ctx, anchor); err != nil {
+		return err
+	}
+	r.Now("waiting for the API server to forget the old token, which takes it up to 10s")
+	defer r.Now("")
+	var status int
+	err := wait.PollUntilContextTimeout(ctx, 250*time.Millisecond, patience, true, func(ctx context.Context) (bool, error) {
+		var err error
+		status, err = m.Status(ctx, token)
+		return status == http.StatusUnauthorized, err
+	})
+	if err != nil {
+		return fmt.Errorf("expected %s to answer 401 to the revoked token, it answers %d: %w", m.name, status, err)
+	}
+	return nil
+}
+
+// sendHeartbeats updates all profiles in ways that do not matter to a
+// connection.
+func (q *quickstart) sendHeartbeats(ctx context.Context, r *report) error {
+	const heartbeats = 10
+	members := []*member{q.europe, q.america, q.asia}
+	for range heartbeats {
+		for _, m := range members {
+			if err := q.hub.Heartbeat(ctx, m); err != nil {
+				return err
+			}
+		}
+	}
+	for _, m := range members {
+		if err := m.CreateConfigMap(ctx, "after-the-heartbeats"); err != nil {
+			return err
+		}
+		if err := q.expectReconciled(ctx, r, m, "after-the-heartbeats"); err != nil {
+			return err
+		}
+	}
+	r.Explain("Each profile was updated %d times. No cluster was engaged again.", heartbeats)
+	return q.expectUntouched(members...)
+}
+
+// removeCluster deletes a profile. The hub's watch tells of that after the
+// heartbeats, so what these did is known for sure by then.
+func (q *quickstart) removeCluster(ctx context.Context, r *report) error {
+	if err := q.expectUntouched(q.europe); err != nil {
+		return err
+	}
+	if err := q.hub.Strike(ctx, q.europe); err != nil {
+		return err
+	}
+	if err := q.expectLogged(ctx, r, q.europe, disengaged); err != nil {
+		return err
+	}
+	for _, m := range []*member{q.europe, q.america, q.asia} {
+		if err := m.CreateConfigMap(ctx, "after-europe-left"); err != nil {
+			return err
+		}
+	}
+	for _, m := range []*member{q.america, q.asia} {
+		if err := q.expectReconciled(ctx, r, m, "after-europe-left"); err != nil {
+			return err
+		}
+	}
+	unexpected := reconciledLine(q.europe, "after-europe-left")
+	if q.controller.stdout.Contains(unexpected) {
+		return fmt.Errorf("expected no line “%s …”: the cluster has left", unexpected)
+	}
+	r.Explain("The ConfigMap created in europe after that was left alone.")
+	return q.expectUntouched(q.america, q.asia)
+}
+
+// searchTokens looks for all tokens in all that the controller wrote.
+func (q *quickstart) searchTokens(ctx context.Context, r *report) error {
+	profiles, err := q.hub.Profiles(ctx)
+	if err != nil {
+		return err
+	}
+	tokens := append(append([]string(nil), q.hubTokens...), q.revoked...)
+	for _, m := range q.members {
+		tokens = append(tokens, m.token)
+	}
+	for i, token := range tokens {
+		for _, trace := range tracesOf(token) {
+			switch {
+			case q.controller.stdout.Contains(trace), q.controller.stderr.Contains(trace):
+				return fmt.Errorf("expected no token in what the controller wrote, found number %d", i)
+			case strings.Contains(profiles, trace):
+				return fmt.Errorf("expected no token in a ClusterProfile, found number %d", i)
+			}
+		}
+	}
+	r.Explain("Searched for %d tokens in %d lines, logged at the highest verbosity.", len(tokens),
+		q.controller.stdout.Len()+q.controller.stderr.Len())
+	return nil
+}

@@ -1,0 +1,41 @@
+// Copyright The Rollcall Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+)
+
+// tokenLifetime is long enough for anybody who keeps the quickstart running.
+const tokenLifetime = 24 * time.Hour
+
+// IssueToken returns a token for the service account. With an anchor it is
+// valid as long as that Secret exists.
+func (cp *controlPlane) IssueToken(ctx context.Context, account *corev1.ServiceAccount, anchor *corev1.Secret) (string, error) {
+	request := &authenticationv1.TokenRequest{
+		Spec: authenticationv1.TokenRequestSpec{
+			ExpirationSeconds: ptr.To(int64(tokenLifetime.Seconds())),
+		},
+	}
+	if anchor != nil {
+		request.Spec.BoundObjectRef = &authenticationv1.BoundObjectReference{
+			Kind: "Secret", APIVersion: "v1", Name: anchor.Name, UID: anchor.UID,
+		}
+	}
+	if err := cp.client.SubResource("token").Create(ctx, account, request); err != nil {
+		return "", fmt.Errorf("requesting a token in %s: %w", cp.name, err)
+	}
+	return request.Status.Token, nil
+}
+
+func named(namespace, name string) metav1.ObjectMeta {
+	return metav1.ObjectMeta{Namespace: namespace, Name: name}
+}
