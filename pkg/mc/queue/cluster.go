@@ -48,16 +48,10 @@ type entry[request comparable] struct {
 
 func (e *entry[request]) slot() *int { return &e.place }
 
-// before orders the delayed by time and a lane by arrival. Delayed entries
-// that are due at the same moment go by priority and arrival.
+// before orders the delayed by time, then by arrival, and a lane by arrival.
 func (e *entry[request]) before(other *entry[request]) bool {
-	if e.state == delayed {
-		if !e.readyAt.Equal(other.readyAt) {
-			return e.readyAt.Before(other.readyAt)
-		}
-		if e.priority != other.priority {
-			return e.priority > other.priority
-		}
+	if e.state == delayed && !e.readyAt.Equal(other.readyAt) {
+		return e.readyAt.Before(other.readyAt)
 	}
 	return e.seq < other.seq
 }

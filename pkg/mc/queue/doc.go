@@ -13,7 +13,7 @@
 //		return queue.New(name, queue.Options[mcreconcile.Request]{
 //			RateLimiter:   limiter,
 //			ClusterOf:     func(r mcreconcile.Request) multicluster.ClusterName { return r.ClusterName },
-//			MaxPerCluster: max(options.MaxConcurrentReconciles-1, 1),
+//			MaxPerCluster: options.MaxConcurrentReconciles - 1,
 //		})
 //	}
 //

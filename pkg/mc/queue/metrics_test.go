@@ -4,7 +4,9 @@
 package queue_test
 
 import (
+	"fmt"
 	"maps"
+	"math/rand/v2"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -135,20 +137,22 @@ func TestDepthByPriority(t *testing.T) {
 }
 
 func TestMetricsAreTheSeriesOfControllerRuntime(t *testing.T) {
-	theirs := priorityqueue.New[string]("same-name")
+	name := fmt.Sprintf("queue-%x", rand.Uint64())
+	theirs := priorityqueue.New[string](name)
 	defer theirs.ShutDown()
-	ours := queue.New("same-name", queue.Options[string]{})
+	ours := queue.New(name, queue.Options[string]{})
 	defer ours.ShutDown()
 
 	theirs.AddWithOpts(opts{Priority: new(3)}, "a")
 	theirs.Len() // counts what was added
 	ours.AddWithOpts(opts{Priority: new(3)}, "a", "b")
 
-	for name, want := range map[string]float64{"workqueue_adds_total": 3, "workqueue_depth": 3} {
-		series := gather(t, ctrlmetrics.Registry, name)
-		if v := series["controller=same-name,name=same-name"] + series["controller=same-name,name=same-name,priority=3"]; v != want {
-			t.Errorf("got %v of %s, want %v, the sum of both queues; all series: %v", v, name, want, series)
-		}
+	labels := fmt.Sprintf("controller=%s,name=%s", name, name)
+	if v := gather(t, ctrlmetrics.Registry, "workqueue_adds_total")[labels]; v != 3 {
+		t.Errorf("got %v adds, want the 3 of both queues", v)
+	}
+	if v := gather(t, ctrlmetrics.Registry, "workqueue_depth")[labels+",priority=3"]; v != 3 {
+		t.Errorf("got depth %v, want the 3 of both queues", v)
 	}
 }
 

@@ -153,6 +153,14 @@ func TestSharedSemantics(t *testing.T) {
 			get(q).returns(t, got{item: "b", priority: 5})
 			get(q).returns(t, got{item: "a", priority: 0})
 		}},
+		{"a raised delayed request goes behind those of its priority that fall due with it", func(t *testing.T, q priorityqueue.PriorityQueue[string]) {
+			q.AddAfter("a", time.Second)
+			q.AddWithOpts(opts{After: time.Second, Priority: new(5)}, "b")
+			q.AddWithOpts(opts{After: time.Hour, Priority: new(5)}, "a")
+			time.Sleep(time.Second)
+			get(q).returns(t, got{item: "b", priority: 5})
+			get(q).returns(t, got{item: "a", priority: 5})
+		}},
 		{"a request delayed while a worker has it waits for both", func(t *testing.T, q priorityqueue.PriorityQueue[string]) {
 			q.Add("a")
 			q.Add("b")
