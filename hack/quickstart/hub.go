@@ -7,9 +7,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"os/exec"
-	"path/filepath"
-	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -47,18 +44,14 @@ type hub struct {
 	pluginAccount     *corev1.ServiceAccount
 }
 
-// newHub sets up a cluster as a hub: the API for ClusterProfiles, and service
-// accounts for the controller and for the plugin, each of which may do what it
+// newHub sets up a cluster as a hub: the API for ClusterProfiles, whose CRD is
+// in the file crd, and service accounts for the controller and for the plugin, each of which may do what it
 // needs and nothing else.
-func newHub(ctx context.Context, cp *controlPlane) (*hub, error) {
+func newHub(ctx context.Context, cp *controlPlane, crd string) (*hub, error) {
 	h := &hub{
 		controlPlane:      cp,
 		controllerAccount: &corev1.ServiceAccount{ObjectMeta: named(fleetNamespace, "controller")},
 		pluginAccount:     &corev1.ServiceAccount{ObjectMeta: named(tokenNamespace, "token-secret")},
-	}
-	crd, err := clusterProfileCRD(ctx)
-	if err != nil {
-		return nil, err
 	}
 	if _, err := envtest.InstallCRDs(cp.config, envtest.CRDInstallOptions{
 		Paths: []string{crd}, ErrorIfPathMissing: true, MaxTime: startLimit,
@@ -97,17 +90,6 @@ func newHub(ctx context.Context, cp *controlPlane) (*hub, error) {
 	)
 }
 
-// clusterProfileCRD returns the path of the CRD that belongs to the Go types in
-// use.
-func clusterProfileCRD(ctx context.Context) (string, error) {
-	const module = "sigs.k8s.io/cluster-inventory-api"
-	dir, err := exec.CommandContext(ctx, "go", "list", "-m", "-f", "{{.Dir}}", module).Output()
-	if err != nil {
-		return "", fmt.Errorf("finding the module %s: %w", module, err)
-	}
-	return filepath.Join(strings.TrimSpace(string(dir)), "config", "crd", "bases", "multicluster.x-k8s.io_clusterprofiles.yaml"), nil
-}
-
 // Enlist puts the member on the roll: its token into a Secret, and how it is
 // reached into a ClusterProfile.
 func (h *hub) Enlist(ctx context.Context, m *member) error {
@@ -127,6 +109,7 @@ func (h *hub) Enlist(ctx context.Context, m *member) error {
 	if err := h.client.Status().Update(ctx, profile); err != nil {
 		return fmt.Errorf("updating the status of ClusterProfile %s: %w", profile.Name, err)
 	}
+	m.enlisted = true
 	return nil
 }
 
@@ -197,6 +180,7 @@ func (h *hub) Heartbeat(ctx context.Context, m *member) error {
 
 // Strike takes the member off the roll.
 func (h *hub) Strike(ctx context.Context, m *member) error {
+	m.enlisted = false
 	return h.client.Delete(ctx, &inventory.Profile{ObjectMeta: named(fleetNamespace, m.name)})
 }
 

@@ -48,6 +48,19 @@ func matters(line string) bool {
 	return !isClientGoInfo(line)
 }
 
+// lastWords returns the last of the lines, or where there is a panic, the first
+// from there.
+func lastWords(lines []string) []string {
+	const enough = 12
+	panicked := slices.IndexFunc(lines, func(line string) bool {
+		return strings.HasPrefix(line, "panic: ") || strings.HasPrefix(line, "fatal error: ")
+	})
+	if panicked >= 0 {
+		return lines[panicked:min(len(lines), panicked+enough)]
+	}
+	return lines[max(0, len(lines)-enough):]
+}
+
 // isClientGoInfo tells whether the line begins as "I1120 16:12:18.000000" does.
 func isClientGoInfo(line string) bool {
 	return len(line) > 5 && line[0] == 'I' && strings.Trim(line[1:5], "0123456789") == "" && line[5] == ' '

@@ -24,7 +24,7 @@ const (
 	exitOK          = 0
 	exitFailed      = 1   // a step did not turn out as expected
 	exitUsage       = 2   // bad flags or arguments
-	exitInterrupted = 130 // SIGINT, SIGTERM or SIGHUP
+	exitInterrupted = 130 // by a signal
 )
 
 const usage = `Usage: quickstart [--keep]
@@ -56,8 +56,8 @@ func main() {
 	klog.SetLogger(logr.Discard())
 
 	// Signals stay caught while everything is stopped: a second Ctrl-C must
-	// not leave control planes behind.
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	// not leave control planes behind, nor must a reader who has seen enough.
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGPIPE)
 	code := run(ctx, os.Args[1:], os.Stdout, os.Stderr)
 	stop()
 	os.Exit(code)

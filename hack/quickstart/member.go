@@ -26,6 +26,8 @@ type member struct {
 	id      string     // the cluster's ID (KEP-2149)
 	account *corev1.ServiceAccount
 
+	enlisted bool // is on the hub's roll
+
 	issued int            // number of tokens issued
 	token  string         // the current one
 	anchor *corev1.Secret // on whose existence the current token depends

@@ -104,7 +104,7 @@ func (p *process) Await(ctx context.Context, r *record, from int, match func(lin
 		}
 		seen += len(lines)
 		if ended == nil {
-			return "", fmt.Errorf("the %s has ended: %w", p.name, p.err)
+			return "", p.outcome()
 		}
 		select {
 		case <-changed:
@@ -116,13 +116,29 @@ func (p *process) Await(ctx context.Context, r *record, from int, match func(lin
 	}
 }
 
-// Stop asks the program to end, and kills it if it does not. It returns an
-// error if it had ended before, or fails.
-func (p *process) Stop() error {
+// outcome says how the program ended, once it has.
+func (p *process) outcome() error {
+	if p.err == nil {
+		return fmt.Errorf("the %s has ended by itself", p.name)
+	}
+	return fmt.Errorf("the %s has ended: %w", p.name, p.err)
+}
+
+// Running returns an error if the program has ended.
+func (p *process) Running() error {
 	select {
 	case <-p.ended:
-		return fmt.Errorf("the %s had ended already: %w", p.name, p.err)
+		return p.outcome()
 	default:
+		return nil
+	}
+}
+
+// Stop asks the program to end, and kills it if it does not. It returns an
+// error if the program then fails; one that had ended before is no error.
+func (p *process) Stop() error {
+	if p.Running() != nil {
+		return nil
 	}
 	if err := p.terminate(); err != nil {
 		return err

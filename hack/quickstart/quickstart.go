@@ -24,9 +24,10 @@ type quickstart struct {
 	ui   *ui
 	keep bool
 
-	root   string // of Rollcall's source tree
-	bin    string // folder of the programs built
+	root   string // folder of Rollcall's source tree
+	crd    string // path of the CRD of ClusterProfiles
 	assets string // folder of kube-apiserver and etcd
+	bin    string // folder of the programs built
 	dir    string // folder of this run's files, removed in the end
 
 	hub                   *hub
@@ -72,13 +73,12 @@ func (q *quickstart) explain(err error) error {
 	if err == nil || q.controller == nil {
 		return err
 	}
-	const enough = 12
-	lines := q.controller.stderr.Matching(matters)
+	lines := lastWords(q.controller.stderr.Matching(matters))
 	if len(lines) == 0 {
 		return err
 	}
 	var text strings.Builder
-	for _, line := range lines[max(0, len(lines)-enough):] {
+	for _, line := range lines {
 		fmt.Fprintf(&text, "\n│ %s", shorten(line))
 	}
 	return fmt.Errorf("%w\nThe controller's last log lines:%s", err, text.String())
@@ -93,11 +93,12 @@ func (q *quickstart) summarize(took time.Duration) {
 // until the context ends.
 func (q *quickstart) leaveRunning(ctx context.Context) {
 	q.ui.Say("\nAll is left running until Ctrl-C. Play with it from another terminal:\n")
-	for _, cp := range q.planes {
-		q.ui.Say("  %-8s export KUBECONFIG=%s", cp.name, cp.kubeconfig)
+	q.ui.Say("  kubectl --kubeconfig %s get clusterprofiles -A", q.hub.kubeconfig)
+	for _, m := range q.members {
+		if m.enlisted {
+			q.ui.Say("  kubectl --kubeconfig %s create configmap hello --from-literal=from=%s", m.kubeconfig, m.name)
+		}
 	}
-	q.ui.Say("\n  kubectl get clusterprofiles -A                         # in the hub")
-	q.ui.Say("  kubectl create configmap hi --from-literal=say=hello   # in a member")
 	q.ui.Say("\nThe controller's log is in %s/controller.log. It prints:\n", q.dir)
 	seen := q.controller.stdout.Len()
 	everything := func(string) bool { return true }

@@ -40,28 +40,34 @@ func (q *quickstart) steps() []step {
 
 // prepare finds or builds the programs of a control plane.
 func (q *quickstart) prepare(ctx context.Context, r *report) error {
-	const module = "github.com/rollcall-dev/rollcall"
-	root, err := goTool(ctx, r, "", "list", "-m", "-f", "{{.Dir}}", module)
-	if err != nil || root == "" {
+	var err error
+	if q.root, err = moduleDir(ctx, r, "", "github.com/rollcall-dev/rollcall"); err != nil {
 		return fmt.Errorf("the quickstart must be run in Rollcall's source tree: %w", err)
 	}
-	q.root, q.bin = root, filepath.Join(root, "bin")
-	q.assets, err = goTool(ctx, r, filepath.Join(root, "hack", "controlplane"), "run", "-mod=readonly", "-buildvcs=false", ".")
+	// The CRD that belongs to the Go types in use.
+	inventoryAPI, err := moduleDir(ctx, r, q.root, "sigs.k8s.io/cluster-inventory-api")
+	if err != nil {
+		return err
+	}
+	q.crd = filepath.Join(inventoryAPI, "config", "crd", "bases", "multicluster.x-k8s.io_clusterprofiles.yaml")
+	q.assets, err = goTool(ctx, r, filepath.Join(q.root, "hack", "controlplane"), "run", "-mod=readonly", "-buildvcs=false", ".")
+	r.Quote("%s", q.assets)
 	return err
+}
+
+func moduleDir(ctx context.Context, r *report, dir, module string) (string, error) {
+	return goTool(ctx, r, dir, "list", "-m", "-f", "{{.Dir}}", module)
 }
 
 // build builds the programs that are shown.
 func (q *quickstart) build(ctx context.Context, r *report) error {
-	if err := os.MkdirAll(q.bin, 0o755); err != nil {
-		return err
-	}
-	if _, err := goTool(ctx, r, q.root, append([]string{"build", "-o", q.bin + string(filepath.Separator)}, programs...)...); err != nil {
-		return err
-	}
+	q.bin = filepath.Join(q.root, "bin")
+	arguments := append([]string{"build", "-o", q.bin + string(filepath.Separator)}, programs...)
 	for _, program := range programs {
 		r.Quote("%s", program)
 	}
-	return nil
+	_, err := goTool(ctx, r, q.root, arguments...)
+	return err
 }
 
 // startClusters starts three control planes at once.
@@ -73,7 +79,7 @@ func (q *quickstart) startClusters(ctx context.Context, r *report) (err error) {
 	group.Go(func() error {
 		cp, err := q.startControlPlane(ctx, "hub")
 		if err == nil {
-			q.hub, err = newHub(ctx, cp)
+			q.hub, err = newHub(ctx, cp, q.crd)
 		}
 		return err
 	})
@@ -88,13 +94,15 @@ func (q *quickstart) startClusters(ctx context.Context, r *report) (err error) {
 	if err := group.Wait(); err != nil {
 		return err
 	}
-	r.Explain("Each is a kube-apiserver with an etcd of its own. In europe and america there is a")
-	r.Explain("service account that may read ConfigMaps and nothing else.")
+	r.Explain("Each is a kube-apiserver with its own etcd. In europe and america there is a service")
+	r.Explain("account that may read ConfigMaps and nothing else.")
 	return nil
 }
 
 // enlist writes the ClusterProfiles of the first two members.
 func (q *quickstart) enlist(ctx context.Context, r *report) error {
+	r.Explain("A ClusterProfile (KEP-4322) says where a cluster is and which plugin gives access.")
+	r.Explain("The token is in a Secret that this plugin alone may read.")
 	for _, m := range []*member{q.europe, q.america} {
 		if err := m.CreateConfigMap(ctx, "first"); err != nil {
 			return err
@@ -102,10 +110,8 @@ func (q *quickstart) enlist(ctx context.Context, r *report) error {
 		if err := q.hub.Enlist(ctx, m); err != nil {
 			return err
 		}
-		r.Quote("ClusterProfile %s: https://%s, access by %s", clusterName(m), m.network.Addr(), accessProvider)
+		r.Quote("ClusterProfile %s: https://%s by %s", clusterName(m), m.network.Addr(), accessProvider)
 	}
-	r.Explain("A ClusterProfile (KEP-4322) says where the cluster is, and which plugin gives access.")
-	r.Explain("The tokens are in Secrets that the plugin alone may read.")
 	return nil
 }
 
@@ -115,6 +121,7 @@ func (q *quickstart) startController(ctx context.Context, r *report) (err error)
 	if err != nil {
 		return err
 	}
+	r.Explain("It knows the hub alone, where it may read ClusterProfiles and nothing else:")
 	for _, m := range []*member{q.europe, q.america} {
 		if err := q.expectLogged(ctx, r, m, engaged, "provider"); err != nil {
 			return err
@@ -123,7 +130,6 @@ func (q *quickstart) startController(ctx context.Context, r *report) (err error)
 			return err
 		}
 	}
-	r.Explain("It was given a way to the hub alone, where it may read ClusterProfiles and nothing else.")
 	return nil
 }
 
@@ -256,6 +262,9 @@ func (q *quickstart) removeCluster(ctx context.Context, r *report) error {
 
 // searchTokens looks for all tokens in all that the controller wrote.
 func (q *quickstart) searchTokens(ctx context.Context, r *report) error {
+	if err := q.controller.Running(); err != nil {
+		return err
+	}
 	profiles, err := q.hub.Profiles(ctx)
 	if err != nil {
 		return err

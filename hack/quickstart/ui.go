@@ -18,7 +18,7 @@ const (
 	spinInterval = 100 * time.Millisecond
 
 	// beatInterval is how often a running step says so elsewhere.
-	beatInterval = 5 * time.Second
+	beatInterval = 8 * time.Second
 )
 
 const (
