@@ -1,0 +1,100 @@
+// Copyright The Rollcall Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package inventory
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/go-logr/logr"
+	. "github.com/onsi/gomega"
+	"go.uber.org/goleak"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+)
+
+func TestMain(m *testing.M) {
+	log.SetLogger(logr.Discard())
+	goleak.VerifyTestMain(m)
+}
+
+// notes is a sink that writes down what it is told.
+type notes struct {
+	told []string
+}
+
+func (n *notes) Put(p *Profile) { n.told = append(n.told, "put "+p.Name) }
+func (n *notes) Remove(key Key) { n.told = append(n.told, "remove "+key.Name) }
+func (n *notes) Synced()        { n.told = append(n.told, "synced") }
+
+func named(name string) *Profile {
+	return &Profile{ObjectMeta: metav1.ObjectMeta{Name: name}}
+}
+
+func TestRestartKeepsWhatWasToldUntilTheNextListing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := NewWithT(t)
+		var runs []time.Time
+		src := SourceFunc(func(ctx context.Context, sink Sink) error {
+			runs = append(runs, time.Now())
+			switch len(runs) {
+			case 1:
+				sink.Put(named("stays"))
+				sink.Put(named("goes"))
+				sink.Put(named("removed"))
+				sink.Remove(Key{Name: "removed"})
+				sink.Synced()
+				return errors.New("outage")
+			case 2:
+				sink.Put(named("stays"))
+				return errors.New("outage before the listing was complete")
+			case 3:
+				return nil // against the contract
+			default:
+				sink.Put(named("stays"))
+				sink.Put(named("comes"))
+				sink.Synced()
+				<-ctx.Done()
+				return ctx.Err()
+			}
+		})
+
+		ctx, cancel := context.WithCancel(t.Context())
+		sink := &notes{}
+		done := make(chan error)
+		go func() { done <- Restart(src).Run(ctx, sink) }()
+		time.Sleep(time.Hour)
+		synctest.Wait()
+		g.Expect(sink.told).To(Equal([]string{
+			"put stays", "put goes", "put removed", "remove removed", "synced",
+			"put stays",
+			"put stays", "put comes", "remove goes",
+		}))
+		cancel()
+		g.Expect(<-done).To(Succeed())
+
+		g.Expect(runs).To(HaveLen(4))
+		waits := []time.Duration{runs[1].Sub(runs[0]), runs[2].Sub(runs[1]), runs[3].Sub(runs[2])}
+		g.Expect(waits[0]).To(BeNumerically("~", time.Second, 250*time.Millisecond))
+		g.Expect(waits[1]).To(BeNumerically("~", 2*time.Second, 500*time.Millisecond), "no sync, longer wait")
+		g.Expect(waits[2]).To(BeNumerically("~", 4*time.Second, time.Second))
+	})
+}
+
+func TestRestartEndsWhileItWaits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := NewWithT(t)
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan error)
+		go func() {
+			done <- Restart(SourceFunc(func(context.Context, Sink) error { return errors.New("always") })).Run(ctx, &notes{})
+		}()
+		synctest.Wait()
+		cancel()
+		g.Expect(<-done).To(Succeed())
+	})
+}
