@@ -4,8 +4,9 @@
 package queue
 
 import (
-	"github.com/rollcall-dev/rollcall/pkg/mc/multicluster"
 	"k8s.io/apimachinery/pkg/util/sets"
+
+	"github.com/rollcall-dev/rollcall/pkg/mc/multicluster"
 )
 
 // HoldReason names why a cluster is held. Each owner of holds has a reason of
@@ -69,11 +70,14 @@ func (q *Queue[request]) Resume(clusterName multicluster.ClusterName, reason Hol
 	q.log.V(4).Info("Resuming cluster", "cluster", clusterName, "reason", reason)
 }
 
-// Drop removes a cluster: all of its waiting and delayed requests, their rate
-// limiter state, and its holds. Requests that are with a worker stay with it
-// until Done and count towards the cap until then, but what that worker
-// requeues is ignored; see the package comment. The cluster may be used again
-// at once, as a new one.
+// Drop removes a cluster: all of its waiting and delayed requests, and its
+// holds. Requests that are with a worker stay with it until Done and count
+// towards the cap until then, but what that worker requeues is ignored; see
+// the package comment. The rate limiter forgets all of these requests. One
+// that is neither queued nor with a worker, and that was not forgotten when it
+// was Done (controller-runtime does not after a reconcile.TerminalError), is
+// not known to the queue, and stays known to the rate limiter. The cluster may
+// be used again at once, as a new one.
 func (q *Queue[request]) Drop(clusterName multicluster.ClusterName) {
 	q.mu.Lock()
 	c, ok := q.clusters[clusterName]

@@ -22,13 +22,13 @@ import (
 
 // runController runs controller-runtime's controller on a queue, in a bubble.
 // It returns the queue, and a function that stops the controller and waits.
-func runController(t *testing.T, options controller.TypedOptions[string], cap int, do reconcile.TypedFunc[string]) (*queue.Queue[string], func()) {
+func runController(t *testing.T, options controller.TypedOptions[string], maxPerCluster int, do reconcile.TypedFunc[string]) (*queue.Queue[string], func()) {
 	t.Helper()
 	var q *queue.Queue[string]
 	options.SkipNameValidation = new(true)
 	options.Reconciler = do
 	options.NewQueue = func(name string, limiter workqueue.TypedRateLimiter[string]) workqueue.TypedRateLimitingInterface[string] {
-		q = queue.New(name, queue.Options[string]{ClusterOf: clusterOf, MaxPerCluster: cap, RateLimiter: limiter})
+		q = queue.New(name, queue.Options[string]{ClusterOf: clusterOf, MaxPerCluster: maxPerCluster, RateLimiter: limiter})
 		return q
 	}
 	c, err := controller.NewTypedUnmanaged("test", options)

@@ -12,7 +12,7 @@
 //	options.NewQueue = func(name string, limiter workqueue.TypedRateLimiter[mcreconcile.Request]) workqueue.TypedRateLimitingInterface[mcreconcile.Request] {
 //		return queue.New(name, queue.Options[mcreconcile.Request]{
 //			RateLimiter:   limiter,
-//			ClusterOf:     func(r mcreconcile.Request) multicluster.ClusterName { return r.ClusterName },
+//			ClusterOf:     mcreconcile.Request.Cluster,
 //			MaxPerCluster: options.MaxConcurrentReconciles - 1,
 //		})
 //	}

@@ -4,6 +4,7 @@
 package queue_test
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"math/rand/v2"
@@ -199,7 +200,7 @@ func (r *countingRegisterer) Register(c prometheus.Collector) error {
 	err := r.Registerer.Register(c)
 	if err == nil {
 		r.added++
-	} else if _, ok := err.(prometheus.AlreadyRegisteredError); ok {
+	} else if _, ok := errors.AsType[prometheus.AlreadyRegisteredError](err); ok {
 		r.found++
 	}
 	return err

@@ -16,7 +16,7 @@ import (
 // model says what a queue should do, in the plainest way: it keeps flat lists
 // and searches them.
 type model struct {
-	cap      int
+	limit    int
 	now      time.Duration
 	seq      int
 	items    map[string]*modelItem
@@ -42,9 +42,9 @@ type modelItem struct {
 	processing, droppedMeanwhile bool
 }
 
-func newModel(cap int) *model {
+func newModel(limit int) *model {
 	return &model{
-		cap:      cap,
+		limit:    limit,
 		items:    map[string]*modelItem{},
 		failures: map[string]int{},
 		holds:    map[multicluster.ClusterName]map[queue.HoldReason]bool{},
@@ -187,7 +187,7 @@ func (m *model) next() *modelItem {
 	var best *turn
 	for _, t := range m.turns {
 		held := len(m.holds[t.cluster]) > 0
-		capped := m.cap > 0 && m.depth(t.cluster).Processing >= m.cap
+		capped := m.limit > 0 && m.depth(t.cluster).Processing >= m.limit
 		if !held && !capped && (best == nil || t.priority > best.priority) {
 			best = &t
 		}

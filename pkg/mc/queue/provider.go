@@ -25,7 +25,9 @@ type MetricsProviderWithPriority interface {
 // DepthMetricWithPriority counts, for each priority, the requests that are due.
 // A queue never calls it concurrently.
 type DepthMetricWithPriority interface {
+	// Inc counts a request in.
 	Inc(priority int)
+	// Dec counts a request out that was counted in with the same priority.
 	Dec(priority int)
 }
 

@@ -184,10 +184,10 @@ func TestSharedSemantics(t *testing.T) {
 			wantNext(t, q, "a", "b")
 		}},
 		{"rate-limited adds wait longer each time until Forget", func(t *testing.T, q priorityqueue.PriorityQueue[string]) {
-			for _, delay := range []time.Duration{5, 10, 20} {
+			for _, delay := range []time.Duration{5 * time.Millisecond, 10 * time.Millisecond, 20 * time.Millisecond} {
 				q.AddRateLimited("a")
 				next := get(q)
-				time.Sleep(delay*time.Millisecond - 1)
+				time.Sleep(delay - 1)
 				next.blocks(t)
 				time.Sleep(1)
 				next.returns(t, got{item: "a"})
