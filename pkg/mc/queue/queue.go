@@ -163,14 +163,14 @@ func (q *Queue[request]) GetWithPriority() (item request, priority int, shutdown
 	q.mu.Lock()
 	defer q.mu.Unlock()
 
-	for len(q.turns) == 0 || q.phase == closed {
-		if q.phase == closed {
-			return item, 0, true
+	for q.phase != closed {
+		if len(q.turns) > 0 {
+			e := q.takeLocked(q.turns[0])
+			return e.key, e.priority, false
 		}
 		q.changed.Wait()
 	}
-	e := q.takeLocked(q.turns[0])
-	return e.key, e.priority, false
+	return item, 0, true
 }
 
 // Get is GetWithPriority for callers that do not care for the priority.
