@@ -169,7 +169,8 @@ var listBehaviours = []behaviour{
 		}).Should(Succeed())
 	}},
 	{"a list from a resource version yet to come times out", func(t *testing.T, s *server) {
-		_, err := s.clientset.CoreV1().ConfigMaps("default").List(t.Context(), metav1.ListOptions{ResourceVersion: "999999999"})
+		err := s.clientset.CoreV1().RESTClient().Get().Namespace("default").Resource("configmaps").
+			Param("resourceVersion", "999999999").MaxRetries(0).Do(t.Context()).Error()
 		NewWithT(t).Expect(apierrors.HasStatusCause(err, metav1.CauseTypeResourceVersionTooLarge)).To(BeTrue(), "%v", err)
 	}},
 	{"a broken continue token is a bad request", func(t *testing.T, s *server) {

@@ -144,7 +144,11 @@ var watchBehaviours = []behaviour{
 			SendInitialEvents: ptr.To(true), AllowWatchBookmarks: true, ResourceVersionMatch: metav1.ResourceVersionMatchNotOlderThan,
 		})
 		g.Expect(err).NotTo(HaveOccurred())
-		defer w.Stop()
+		defer func() {
+			w.Stop()
+			for range w.ResultChan() { // Its filter waits for a reader.
+			}
+		}()
 		event := next(t, w)
 		g.Expect(told(t, event)).To(Equal("ADDED cm-0"))
 		g.Expect(event.Object).To(BeAssignableToTypeOf(&metav1.PartialObjectMetadata{}))

@@ -15,8 +15,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 	"sigs.k8s.io/yaml"
 
 	"github.com/rollcall-dev/rollcall/pkg/mc/mctest/internal/resource"
@@ -115,6 +117,9 @@ func (s *Server) accept(object *unstructured.Unstructured, res *resource.Resourc
 	}
 	if kind := object.GetKind(); kind == "" {
 		object.SetKind(res.Kind)
+	} else if kind != res.Kind && res.Custom {
+		return apierrors.NewInvalid(schema.GroupKind{Group: res.Group, Kind: kind}, object.GetName(), field.ErrorList{
+			field.Invalid(field.NewPath("kind"), kind, "must be "+res.Kind)})
 	} else if kind != res.Kind {
 		return apierrors.NewBadRequest(fmt.Sprintf("the kind in the data (%s) does not match the expected kind (%s)", kind, res.Kind))
 	}

@@ -42,7 +42,7 @@ func (s *Server) create(t Target, object *unstructured.Unstructured, o WriteOpti
 		return nil, err
 	}
 	if object.GetResourceVersion() != "" {
-		return nil, apierrors.NewBadRequest("resourceVersion should not be set on objects to be created")
+		return nil, unexplained("resourceVersion should not be set on objects to be created")
 	}
 	if err := s.checkCreation(t); err != nil {
 		return nil, err

@@ -36,23 +36,16 @@ func (s *Server) serveDocument(w http.ResponseWriter, r *http.Request) {
 	case "/version", "/version/":
 		writeJSON(w, http.StatusOK, Version)
 		return
-	case "/openapi/v3":
-		writeJSON(w, http.StatusOK, map[string]any{"paths": map[string]any{}})
-		return
 	}
-	if r.URL.Path != "/api" && r.URL.Path != "/apis" && !strings.HasPrefix(r.URL.Path, "/api/") && !strings.HasPrefix(r.URL.Path, "/apis/") {
-		writeError(w, errNoSuchPath)
-		return
-	}
-	root := strings.Count(strings.Trim(r.URL.Path, "/"), "/") == 0
-	aggregated := root && acceptsAggregated(r)
-	raw, err := s.catalog.Load().Document(r.URL.Path, aggregated)
+	path := strings.TrimSuffix(r.URL.Path, "/")
+	aggregated := (path == "/api" || path == "/apis") && acceptsAggregated(r)
+	raw, err := s.catalog.Load().Document(path, aggregated)
 	switch {
 	case err != nil:
 		writeError(w, err)
 		return
 	case raw == nil:
-		writeError(w, errNoSuchPath)
+		s.serveUnknown(w, r)
 		return
 	}
 	contentType := runtime.ContentTypeJSON
@@ -67,4 +60,17 @@ func (s *Server) serveDocument(w http.ResponseWriter, r *http.Request) {
 		}
 	}
 	write(w, http.StatusOK, contentType, raw)
+}
+
+// serveUnknown says that there is nothing: in JSON within a group that exists,
+// and in plain text elsewhere.
+func (s *Server) serveUnknown(w http.ResponseWriter, r *http.Request) {
+	if rest, ok := strings.CutPrefix(r.URL.Path, "/apis/"); ok {
+		group, _, _ := strings.Cut(rest, "/")
+		if raw, err := s.catalog.Load().Document("/apis/"+group, false); err == nil && raw != nil {
+			writeError(w, errNoSuchPath)
+			return
+		}
+	}
+	http.NotFound(w, r)
 }

@@ -50,12 +50,15 @@ func (s *Server) serveResource(w http.ResponseWriter, r *http.Request, req *requ
 	if res == nil {
 		return errNoSuchPath
 	}
-	if res.Namespaced == (req.namespace == "") && (res.Namespaced == (req.name != "") || !res.Namespaced) {
+	if inNamespace := req.namespace != ""; inNamespace != res.Namespaced && (inNamespace || req.name != "") {
 		return errNoSuchPath
 	}
 	t := Target{Resource: res, Namespace: req.namespace, Name: req.name, Subresource: req.subresource}
 	if !t.hasSubresource() {
 		return errNoSuchPath
+	}
+	if !t.allows(req.verb) {
+		return errMethod
 	}
 	enc, err := negotiate(r, s.types, res)
 	if err != nil {
@@ -83,7 +86,7 @@ func (s *Server) serveResource(w http.ResponseWriter, r *http.Request, req *requ
 	case "deletecollection":
 		return s.serveDeleteCollection(w, r, t, enc)
 	}
-	return apierrors.NewMethodNotSupported(res.GroupResource(), req.verb)
+	return errMethod
 }
 
 var errNoSuchPath = &apierrors.StatusError{ErrStatus: metav1.Status{
@@ -91,6 +94,14 @@ var errNoSuchPath = &apierrors.StatusError{ErrStatus: metav1.Status{
 	Code:    http.StatusNotFound,
 	Reason:  metav1.StatusReasonNotFound,
 	Message: "the server could not find the requested resource",
+	Details: &metav1.StatusDetails{},
+}}
+
+var errMethod = &apierrors.StatusError{ErrStatus: metav1.Status{
+	Status:  metav1.StatusFailure,
+	Code:    http.StatusMethodNotAllowed,
+	Reason:  metav1.StatusReasonMethodNotAllowed,
+	Message: "the server does not allow this method on the requested resource",
 	Details: &metav1.StatusDetails{},
 }}
 
@@ -120,9 +131,6 @@ func manager(r *http.Request, name string) string {
 }
 
 func (s *Server) serveCreate(w http.ResponseWriter, r *http.Request, t Target, enc *encoder) error {
-	if t.Name != "" {
-		return apierrors.NewMethodNotSupported(t.Resource.GroupResource(), "create")
-	}
 	var options metav1.CreateOptions
 	if err := parameters(r, &options); err != nil {
 		return err

@@ -64,7 +64,7 @@ func (s *Server) Patch(t Target, kind types.PatchType, patch []byte, o WriteOpti
 			return nil, apierrors.NewBadRequest(err.Error())
 		}
 		if next.GetName() != t.Name {
-			return nil, apierrors.NewBadRequest("the name of the object does not match the name on the URL")
+			return nil, t.misnamed(next)
 		}
 		if err := s.accept(next, t.Resource); err != nil {
 			return nil, err

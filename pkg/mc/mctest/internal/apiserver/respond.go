@@ -30,6 +30,15 @@ func statusOf(err error) *metav1.Status {
 	return &status
 }
 
+// unexplained is an error for which a real server gives no reason.
+func unexplained(message string) error {
+	return &apierrors.StatusError{ErrStatus: metav1.Status{
+		Status:  metav1.StatusFailure,
+		Code:    http.StatusInternalServerError,
+		Message: message,
+	}}
+}
+
 func writeError(w http.ResponseWriter, err error) {
 	status := statusOf(err)
 	if status.Details != nil && status.Details.RetryAfterSeconds > 0 {

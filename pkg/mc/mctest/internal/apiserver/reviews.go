@@ -20,9 +20,6 @@ const defaultTokenLifetime = time.Hour
 
 // serveReview answers the resources that are questions rather than objects.
 func (s *Server) serveReview(w http.ResponseWriter, r *http.Request, t Target, user User) error {
-	if r.Method != http.MethodPost {
-		return apierrors.NewMethodNotSupported(t.Resource.GroupResource(), r.Method)
-	}
 	body, err := s.readTyped(r, t)
 	if err != nil {
 		return err

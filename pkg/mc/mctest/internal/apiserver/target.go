@@ -6,6 +6,7 @@ package apiserver
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/validation"
@@ -65,6 +66,21 @@ func (t Target) hasSubresource() bool {
 	return ok && t.Name != ""
 }
 
+// allows reports whether there is such a request for the target.
+func (t Target) allows(verb string) bool {
+	switch {
+	case !t.body():
+		return slices.Contains(resource.SubresourceVerbs(t.Subresource), verb)
+	case !slices.Contains(t.Resource.Verbs(), verb):
+		return false
+	case verb == "create":
+		return t.Name == "" && (t.Namespace != "" || !t.Resource.Namespaced)
+	case verb == "update" || verb == "patch":
+		return t.Name != ""
+	}
+	return true
+}
+
 // body reports whether the target is the object itself.
 func (t Target) body() bool { return t.Subresource == "" }
 
@@ -93,6 +109,11 @@ func (t Target) checkNamespace(object *unstructured.Unstructured) error {
 	return nil
 }
 
+func (t Target) misnamed(object *unstructured.Unstructured) error {
+	return apierrors.NewBadRequest(fmt.Sprintf("the name of the object (%s) does not match the name on the URL (%s)",
+		object.GetName(), t.Name))
+}
+
 // validName says what an object of the target's resource may be called.
 func (t Target) validName(name string, prefix bool) []string {
 	switch t.groupKind() {
@@ -105,10 +126,6 @@ func (t Target) validName(name string, prefix bool) []string {
 		return path.ValidatePathSegmentName(name, prefix)
 	}
 	return validation.NameIsDNSSubdomain(name, prefix)
-}
-
-func (t Target) describe() string {
-	return fmt.Sprintf("%s %q", t.Resource.GroupResource(), t.Name)
 }
 
 // draft encodes an object for the store.

@@ -32,9 +32,7 @@ type Types struct {
 // NewTypes prepares the built-in types and all those of the given schemes.
 // Kinds named in clusterScoped have no namespace.
 func NewTypes(clusterScoped []schema.GroupKind, schemes ...*runtime.Scheme) *Types {
-	scheme := runtime.NewScheme()
-	utilruntime.Must(clientgoscheme.AddToScheme(scheme))
-	utilruntime.Must(apiextensionsv1.AddToScheme(scheme))
+	scheme, builtin := newScheme(), newScheme()
 	for _, more := range schemes {
 		for gvk := range more.AllKnownTypes() {
 			if scheme.Recognizes(gvk) {
@@ -49,7 +47,7 @@ func NewTypes(clusterScoped []schema.GroupKind, schemes ...*runtime.Scheme) *Typ
 		scheme:   scheme,
 		decoder:  serializer.NewCodecFactory(scheme).UniversalDeserializer(),
 		protobuf: protobuf.NewSerializer(scheme, scheme),
-		catalog:  resource.FromScheme(scheme, clusterScoped...),
+		catalog:  resource.FromScheme(scheme, builtin, clusterScoped...),
 		converter: sync.OnceValue(func() managedfields.TypeConverter {
 			return clientgoapply.NewTypeConverter(scheme)
 		}),
@@ -58,6 +56,14 @@ func NewTypes(clusterScoped []schema.GroupKind, schemes ...*runtime.Scheme) *Typ
 
 // DefaultTypes are the built-in types alone.
 var DefaultTypes = sync.OnceValue(func() *Types { return NewTypes(nil) })
+
+// newScheme holds the types of Kubernetes.
+func newScheme() *runtime.Scheme {
+	scheme := runtime.NewScheme()
+	utilruntime.Must(clientgoscheme.AddToScheme(scheme))
+	utilruntime.Must(apiextensionsv1.AddToScheme(scheme))
+	return scheme
+}
 
 // Scheme holds the types that the server has. Nobody may add to it.
 func (s *Server) Scheme() *runtime.Scheme { return s.types.scheme }

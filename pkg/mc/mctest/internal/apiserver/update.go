@@ -31,14 +31,16 @@ func (s *Server) Update(t Target, object *unstructured.Unstructured, o WriteOpti
 	case "":
 		object.SetName(t.Name)
 	default:
-		return nil, apierrors.NewBadRequest(fmt.Sprintf("the name of the object (%s) does not match the name on the URL (%s)",
-			object.GetName(), t.Name))
+		return nil, t.misnamed(object)
 	}
 	if object.GetResourceVersion() == "" && t.Resource.Custom {
 		return nil, apierrors.NewInvalid(t.groupKind(), t.Name, field.ErrorList{field.Invalid(
 			field.NewPath("metadata", "resourceVersion"), 0, "must be specified for an update")})
 	}
-	return s.modify(t, o, func(*unstructured.Unstructured) (*unstructured.Unstructured, error) {
+	return s.modify(t, o, func(current *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+		if uid := object.GetUID(); uid != "" && uid != current.GetUID() {
+			return nil, t.conflict(fmt.Errorf("Precondition failed: UID in precondition: %s, UID in object meta: %s", uid, current.GetUID())) //nolint:staticcheck // As the API server words it.
+		}
 		return object.DeepCopy(), nil
 	})
 }
@@ -84,12 +86,11 @@ func (t Target) prepare(live, next *unstructured.Unstructured) (*unstructured.Un
 	if version := next.GetResourceVersion(); version != "" && version != live.GetResourceVersion() {
 		return nil, t.conflict(errModified)
 	}
-	if uid := next.GetUID(); uid != "" && uid != live.GetUID() {
-		return nil, t.conflict(fmt.Errorf("Precondition failed: UID in precondition: %s, UID in object meta: %s", uid, live.GetUID())) //nolint:staticcheck // As the API server words it.
-	}
 	next = t.merge(live, next)
 	next.SetResourceVersion(live.GetResourceVersion())
-	next.SetUID(live.GetUID())
+	if next.GetUID() == "" {
+		next.SetUID(live.GetUID())
+	}
 	for _, name := range []string{"creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "generation", "selfLink"} {
 		copyField(live, next, "metadata", name)
 	}

@@ -60,7 +60,7 @@ func (s *Server) serveWatch(w http.ResponseWriter, r *http.Request, req *request
 	}
 	from, err := parseRevision(options.ResourceVersion)
 	if err != nil {
-		return err
+		return unexplained(err.Error())
 	}
 	if enc.protobuf {
 		return unacceptableWatch

@@ -55,7 +55,7 @@ func (r *Resource) discovery() apidiscoveryv2.APIResourceDiscovery {
 		d.Subresources = append(d.Subresources, apidiscoveryv2.APISubresourceDiscovery{
 			Subresource:  name,
 			ResponseKind: asMeta(r.subresourceKind(name)),
-			Verbs:        subresourceVerbs(name),
+			Verbs:        SubresourceVerbs(name),
 		})
 	}
 	return d

@@ -16,7 +16,10 @@ type facts struct {
 	subresources  map[string]schema.GroupVersionKind
 }
 
-var all = []string{"all"}
+var (
+	all        = []string{"all"}
+	extensions = []string{"api-extensions"}
+)
 
 // builtin holds the kinds of Kubernetes that differ from a plain namespaced
 // one.
@@ -53,17 +56,17 @@ var builtin = map[schema.GroupKind]facts{
 		"token": {Group: "authentication.k8s.io", Version: "v1", Kind: "TokenRequest"},
 	}},
 
-	{Group: "admissionregistration.k8s.io", Kind: "MutatingAdmissionPolicy"}:          {clusterScoped: true},
-	{Group: "admissionregistration.k8s.io", Kind: "MutatingAdmissionPolicyBinding"}:   {clusterScoped: true},
-	{Group: "admissionregistration.k8s.io", Kind: "MutatingWebhookConfiguration"}:     {clusterScoped: true},
-	{Group: "admissionregistration.k8s.io", Kind: "ValidatingAdmissionPolicy"}:        {clusterScoped: true},
-	{Group: "admissionregistration.k8s.io", Kind: "ValidatingAdmissionPolicyBinding"}: {clusterScoped: true},
-	{Group: "admissionregistration.k8s.io", Kind: "ValidatingWebhookConfiguration"}:   {clusterScoped: true},
+	{Group: "admissionregistration.k8s.io", Kind: "MutatingAdmissionPolicy"}:          {clusterScoped: true, categories: extensions},
+	{Group: "admissionregistration.k8s.io", Kind: "MutatingAdmissionPolicyBinding"}:   {clusterScoped: true, categories: extensions},
+	{Group: "admissionregistration.k8s.io", Kind: "MutatingWebhookConfiguration"}:     {clusterScoped: true, categories: extensions},
+	{Group: "admissionregistration.k8s.io", Kind: "ValidatingAdmissionPolicy"}:        {clusterScoped: true, categories: extensions},
+	{Group: "admissionregistration.k8s.io", Kind: "ValidatingAdmissionPolicyBinding"}: {clusterScoped: true, categories: extensions},
+	{Group: "admissionregistration.k8s.io", Kind: "ValidatingWebhookConfiguration"}:   {clusterScoped: true, categories: extensions},
 	{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}: {
-		clusterScoped: true, shortNames: []string{"crd", "crds"}, categories: []string{"api-extensions"},
+		clusterScoped: true, shortNames: []string{"crd", "crds"}, categories: extensions,
 	},
 	{Group: "apiregistration.k8s.io", Kind: "APIService"}: {
-		clusterScoped: true, noGeneration: true, categories: []string{"api-extensions"},
+		clusterScoped: true, noGeneration: true, categories: extensions,
 	},
 	{Group: "apps", Kind: "DaemonSet"}:                               {shortNames: []string{"ds"}, categories: all},
 	{Group: "apps", Kind: "Deployment"}:                              {shortNames: []string{"deploy"}, categories: all},

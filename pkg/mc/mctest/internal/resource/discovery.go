@@ -20,7 +20,7 @@ type documentKey struct {
 // them), in JSON, or nil if there is none. The aggregated form exists of /api
 // and /apis alone.
 func (c *Catalog) Document(path string, aggregated bool) ([]byte, error) {
-	key := documentKey{strings.TrimSuffix(path, "/"), aggregated}
+	key := documentKey{path, aggregated}
 	if c.documents == nil {
 		return c.write(key)
 	}
@@ -139,7 +139,7 @@ func (c *Catalog) writeVersion(gv schema.GroupVersion) ([]byte, error) {
 				Name:       r.Plural + "/" + name,
 				Namespaced: r.Namespaced,
 				Kind:       kind.Kind,
-				Verbs:      subresourceVerbs(name),
+				Verbs:      SubresourceVerbs(name),
 			}
 			if kind != r.GroupVersionKind {
 				sub.Group, sub.Version = kind.Group, kind.Version
@@ -160,7 +160,8 @@ func (r *Resource) subresourceKind(name string) schema.GroupVersionKind {
 	return r.GroupVersionKind
 }
 
-func subresourceVerbs(name string) []string {
+// SubresourceVerbs are those that a subresource serves.
+func SubresourceVerbs(name string) []string {
 	switch name {
 	case "token":
 		return []string{"create"}

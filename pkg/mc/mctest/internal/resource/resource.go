@@ -59,8 +59,13 @@ func (r *Resource) Storage() schema.GroupResource {
 
 // Verbs are those that the resource serves.
 func (r *Resource) Verbs() []string {
-	if r.Virtual {
+	switch {
+	case r.Virtual:
 		return []string{"create"}
+	case r.Group == "" && r.Kind == "Namespace":
+		return []string{"create", "delete", "get", "list", "patch", "update", "watch"}
+	case r.Group == "" && r.Kind == "ComponentStatus":
+		return []string{"get", "list"}
 	}
 	return []string{"create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"}
 }

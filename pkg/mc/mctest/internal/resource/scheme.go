@@ -21,14 +21,15 @@ var (
 )
 
 // FromScheme makes a catalog of every kind in a scheme that has metadata and
-// a list kind. A kind that has stable versions is served in those alone, as a
-// real API server does by default. Kinds that are not part of Kubernetes are
-// taken to be namespaced unless they are named in clusterScoped.
-func FromScheme(scheme *runtime.Scheme, clusterScoped ...schema.GroupKind) *Catalog {
+// a list kind. A kind that has stable versions is served in those alone, and
+// one that is part of Kubernetes (in the scheme builtin) is not served without,
+// as a real API server does by default. Kinds that are not part of Kubernetes
+// are taken to be namespaced unless they are named in clusterScoped.
+func FromScheme(scheme, builtin *runtime.Scheme, clusterScoped ...schema.GroupKind) *Catalog {
 	outside := sets.New(clusterScoped...)
 	versions := map[schema.GroupKind][]*Resource{}
 	for gvk, goType := range scheme.AllKnownTypes() {
-		if !isResource(scheme, gvk, goType) {
+		if !isResource(scheme, gvk, goType) || (builtin.Recognizes(gvk) && !stable.MatchString(gvk.Version)) {
 			continue
 		}
 		versions[gvk.GroupKind()] = append(versions[gvk.GroupKind()], fromGoType(gvk, goType, outside))
@@ -41,7 +42,7 @@ func FromScheme(scheme *runtime.Scheme, clusterScoped ...schema.GroupKind) *Cata
 }
 
 func isResource(scheme *runtime.Scheme, gvk schema.GroupVersionKind, goType reflect.Type) bool {
-	if gvk.Version == runtime.APIVersionInternal || gvk.Group == "extensions" {
+	if gvk.Version == runtime.APIVersionInternal {
 		return false
 	}
 	if builtin[gvk.GroupKind()].virtual {
