@@ -5,9 +5,7 @@ package hub
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"sync"
 
@@ -85,7 +83,9 @@ func (s *Source) Run(ctx context.Context, sink inventory.Sink) error {
 	if err := informer.SetTransform(ctrlcache.TransformStripManagedFields()); err != nil {
 		return fmt.Errorf("hub source: %w", err)
 	}
-	if err := informer.SetWatchErrorHandlerWithContext(outage.begin); err != nil {
+	// The outage tells of failures; client-go would do so with every retry.
+	silent := func(context.Context, *cache.Reflector, error) {}
+	if err := informer.SetWatchErrorHandlerWithContext(silent); err != nil {
 		return fmt.Errorf("hub source: %w", err)
 	}
 
@@ -118,17 +118,13 @@ func (s *Source) listerWatcher(outage *outage) cache.ListerWatcher {
 		ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
 			options.LabelSelector = selector
 			list, err := profiles.List(ctx, options)
-			if err == nil {
-				outage.end(ctx)
-			}
+			outage.note(ctx, err)
 			return list, err
 		},
 		WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
 			options.LabelSelector = selector
 			w, err := profiles.Watch(ctx, options)
-			if err == nil {
-				outage.end(ctx)
-			}
+			outage.note(ctx, err)
 			return w, err
 		},
 	}, s.client)
@@ -177,11 +173,13 @@ type outage struct {
 	reason string
 }
 
-func (o *outage) begin(ctx context.Context, _ *cache.Reflector, err error) {
-	var reason string
+// note is told of the outcome of each request to the hub.
+func (o *outage) note(ctx context.Context, err error) {
+	reason := ""
 	switch {
-	case errors.Is(err, io.EOF), apierrors.IsResourceExpired(err), apierrors.IsGone(err):
-		return // a watch that has run its time; the next one follows at once
+	case err == nil, ctx.Err() != nil:
+	case apierrors.IsResourceExpired(err), apierrors.IsGone(err):
+		return // the hub answers: it asks for another listing
 	case apierrors.IsNotFound(err):
 		reason = "the hub does not serve ClusterProfiles (is the CRD of KEP-4322 installed?)"
 	case apierrors.IsForbidden(err):
@@ -191,22 +189,18 @@ func (o *outage) begin(ctx context.Context, _ *cache.Reflector, err error) {
 	default:
 		reason = "the hub cannot be read"
 	}
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	if o.reason == reason {
-		log.FromContext(ctx).V(1).Info("Still waiting for the hub", "reason", reason, "error", err.Error())
-		return
-	}
-	o.reason = reason
-	log.FromContext(ctx).Info("Waiting for the hub; the fleet stays as it is", "reason", reason, "error", err.Error())
-}
 
-func (o *outage) end(ctx context.Context) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if o.reason == "" {
-		return
+	previous := o.reason
+	o.reason = reason
+	log := log.FromContext(ctx)
+	switch {
+	case reason == "" && previous != "" && ctx.Err() == nil:
+		log.Info("The hub can be read again")
+	case reason != "" && reason != previous:
+		log.Info("Waiting for the hub; the fleet stays as it is", "reason", reason, "error", err.Error())
+	case reason != "":
+		log.V(1).Info("Still waiting for the hub", "reason", reason, "error", err.Error())
 	}
-	o.reason = ""
-	log.FromContext(ctx).Info("The hub can be read again")
 }

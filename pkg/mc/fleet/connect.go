@@ -18,9 +18,8 @@ import (
 
 // connect makes the cluster of the latest profile and engages it. After an
 // error nothing of the attempt remains.
-func (k *keeper) connect() (_ *member, err error) {
-	ctx, cancel := context.WithTimeoutCause(k.ctx, k.fleet.options.ConnectTimeout,
-		fmt.Errorf("no result within %v", k.fleet.options.ConnectTimeout))
+func (k *keeper) connect() (*member, error) {
+	ctx, cancel := k.attempt()
 	defer cancel()
 	k.setStatus(Connecting, k.status.Load().LastError)
 	started := time.Now()
@@ -30,47 +29,47 @@ func (k *keeper) connect() (_ *member, err error) {
 	if err != nil {
 		return nil, err
 	}
-	m := &member{
-		transport: newSwapTransport(a.target),
-		access:    a.access,
-		identity:  a.identity,
-		stopped:   make(chan struct{}),
+	m := newMember(k.ctx, profile, a)
+	// Not all of what follows takes a context. It fails without its transport.
+	inTime := context.AfterFunc(ctx, m.abort)
+	err = k.engage(ctx, m)
+	if !inTime() && err == nil {
+		err = context.Cause(ctx)
 	}
-	m.profile.Store(profile)
-	m.config.Store(a.config)
-	m.ctx, m.cancel = context.WithCancel(k.ctx)
-	// Not everything below takes a context. Without its transport, it fails.
-	abort := context.AfterFunc(ctx, func() { m.transport.close(); a.access.Release() })
-	defer func() {
-		if !abort() && err == nil {
-			err = context.Cause(ctx)
-		}
-		if err != nil {
-			k.disengage(m)
-			err = explain(ctx, err)
-			m = nil
-		}
-	}()
-
-	k.setStatus(Syncing, k.status.Load().LastError)
-	if m.Cluster, err = k.newCluster(ctx, m, profile); err != nil {
-		return m, fmt.Errorf("cannot make the cluster: %w", err)
-	}
-	if err = k.fleet.addIndexes(ctx, m); err != nil {
-		return m, err
-	}
-	m.start()
-	if !m.GetCache().WaitForCacheSync(ctx) {
-		return m, errors.New("the caches did not sync")
-	}
-	k.engaged.Store(m)
-	if err = k.aware.Engage(m.ctx, k.name, m); err != nil {
-		return m, fmt.Errorf("cannot engage: %w", err)
+	if err != nil {
+		k.disengage(m)
+		return nil, explain(ctx, err)
 	}
 	k.setServer(a.access.Server())
 	k.enter(Ready)
 	k.log.Info("Cluster is engaged", "server", a.access.Server(), "provider", a.access.Provider(), "after", time.Since(started).Round(time.Millisecond))
 	return m, nil
+}
+
+// attempt returns the context of one attempt to reach the cluster.
+func (k *keeper) attempt() (context.Context, context.CancelFunc) {
+	limit := k.fleet.options.ConnectTimeout
+	return context.WithTimeoutCause(k.ctx, limit, fmt.Errorf("no result within %v", limit))
+}
+
+// engage makes and starts the member's cluster and tells of it.
+func (k *keeper) engage(ctx context.Context, m *member) (err error) {
+	k.setStatus(Syncing, k.status.Load().LastError)
+	if m.Cluster, err = k.newCluster(ctx, m); err != nil {
+		return fmt.Errorf("cannot make the cluster: %w", err)
+	}
+	if err := k.fleet.addIndexes(ctx, m); err != nil {
+		return err
+	}
+	m.start()
+	if !m.GetCache().WaitForCacheSync(ctx) {
+		return errors.New("the caches did not sync")
+	}
+	k.engaged.Store(m)
+	if err := k.aware.Engage(m.ctx, k.name, m); err != nil {
+		return fmt.Errorf("cannot engage: %w", err)
+	}
+	return nil
 }
 
 // explain puts the time limit in the place of the errors that it caused.
@@ -81,7 +80,7 @@ func explain(ctx context.Context, err error) error {
 	return err
 }
 
-func (k *keeper) newCluster(ctx context.Context, m *member, profile *inventory.Profile) (cluster.Cluster, error) {
+func (k *keeper) newCluster(ctx context.Context, m *member) (cluster.Cluster, error) {
 	// Clients are made with the first address and the transport that follows
 	// the current one, which also authenticates.
 	config := rest.AnonymousClientConfig(m.config.Load())
@@ -89,7 +88,7 @@ func (k *keeper) newCluster(ctx context.Context, m *member, profile *inventory.P
 	config.Proxy, config.Dial = nil, nil
 	config.Transport = m.transport
 	opts := append([]cluster.Option{func(o *cluster.Options) { o.Logger = k.log }}, k.fleet.options.ClusterOptions...)
-	return k.fleet.options.NewCluster(ctx, profile, config, opts...)
+	return k.fleet.options.NewCluster(ctx, m.profile.Load(), config, opts...)
 }
 
 // approach is a way to a cluster that has been shown to work.
@@ -140,10 +139,8 @@ func (k *keeper) try(ctx context.Context, access *credentials.Access, profile *i
 // it in another way. The error is errOtherCluster where it leads elsewhere; any
 // other error leaves the cluster as it is.
 func (k *keeper) follow(m *member) error {
-	ctx, cancel := context.WithTimeoutCause(k.ctx, k.fleet.options.ConnectTimeout,
-		fmt.Errorf("no result within %v", k.fleet.options.ConnectTimeout))
+	ctx, cancel := k.attempt()
 	defer cancel()
-
 	profile := k.latest.Load()
 	access, err := k.fleet.options.Credentials.Resolve(ctx, profile)
 	if err != nil {
@@ -186,8 +183,7 @@ func (k *keeper) disengage(m *member) {
 	}
 	wasEngaged := k.engaged.Swap(nil) != nil
 	m.cancel()
-	m.transport.close()
-	m.access.Release()
+	m.abort()
 	k.fleet.forgetIndexes(m)
 	if !m.started {
 		return

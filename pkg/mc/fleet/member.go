@@ -44,6 +44,19 @@ type member struct {
 	err      error         // of Start, once stopped is closed
 }
 
+func newMember(ctx context.Context, profile *inventory.Profile, a *approach) *member {
+	m := &member{
+		transport: newSwapTransport(a.target),
+		access:    a.access,
+		identity:  a.identity,
+		stopped:   make(chan struct{}),
+	}
+	m.profile.Store(profile)
+	m.config.Store(a.config)
+	m.ctx, m.cancel = context.WithCancel(ctx)
+	return m
+}
+
 // GetConfig returns a copy of the configuration that leads to the cluster now.
 // It changes with the cluster's endpoint.
 func (m *member) GetConfig() *rest.Config {
@@ -55,6 +68,12 @@ func (m *member) index(ctx context.Context, i index) error {
 		return fmt.Errorf("cannot index field %q of %T in cluster %q: %w", i.field, i.object, inventory.ClusterName(m.profile.Load()), err)
 	}
 	return nil
+}
+
+// abort fails what talks to the cluster, now and from now on.
+func (m *member) abort() {
+	m.transport.close()
+	m.access.Release()
 }
 
 // start runs the cluster until its context ends.

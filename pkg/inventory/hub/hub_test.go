@@ -1,0 +1,228 @@
+// Copyright The Rollcall Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package hub_test
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/go-logr/logr/funcr"
+	. "github.com/onsi/gomega"
+	"go.uber.org/goleak"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/klog/v2"
+	"sigs.k8s.io/cluster-inventory-api/apis/v1alpha1"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/rollcall-dev/rollcall/pkg/inventory"
+	"github.com/rollcall-dev/rollcall/pkg/inventory/hub"
+	"github.com/rollcall-dev/rollcall/pkg/mc/mctest"
+)
+
+const patience = 30 * time.Second
+
+func TestMain(m *testing.M) {
+	log.SetLogger(logr.Discard())
+	klog.SetLogger(logr.Discard())
+	goleak.VerifyTestMain(m)
+}
+
+func TestProfilesAreToldAsTheyComeChangeAndGo(t *testing.T) {
+	g := NewWithT(t)
+	c := newHub(t)
+	g.Expect(c.Create(profile("eu", "1"))).To(Succeed())
+	roll := run(t, c, hub.Options{})
+	g.Eventually(roll.synced).WithTimeout(patience).Should(BeTrue())
+	g.Expect(roll.content()).To(Equal("default/eu=1"), "synced comes after the first listing")
+
+	g.Expect(c.Create(profile("us", "1"))).To(Succeed())
+	g.Eventually(roll.content).WithTimeout(patience).Should(Equal("default/eu=1 default/us=1"))
+	g.Expect(c.Update(profile("eu", "2"))).To(Succeed())
+	g.Eventually(roll.content).WithTimeout(patience).Should(Equal("default/eu=2 default/us=1"))
+	g.Expect(c.Delete(profile("us", ""))).To(Succeed())
+	g.Eventually(roll.content).WithTimeout(patience).Should(Equal("default/eu=2"))
+}
+
+func TestTheHubSelectsProfiles(t *testing.T) {
+	g := NewWithT(t)
+	c := newHub(t)
+	elsewhere := profile("elsewhere", "1")
+	elsewhere.Namespace = "kube-public"
+	g.Expect(c.Create(profile("a", "1"), profile("b", "2"), elsewhere)).To(Succeed())
+
+	byLabel := run(t, c, hub.Options{LabelSelector: labels.SelectorFromSet(labels.Set{"version": "1"})})
+	byNamespace := run(t, c, hub.Options{Namespace: "default"})
+	g.Eventually(byLabel.content).WithTimeout(patience).Should(Equal("default/a=1 kube-public/elsewhere=1"))
+	g.Eventually(byNamespace.content).WithTimeout(patience).Should(Equal("default/a=1 default/b=2"))
+
+	g.Expect(c.Update(profile("a", "2"))).To(Succeed())
+	g.Eventually(byLabel.content).WithTimeout(patience).Should(Equal("kube-public/elsewhere=1"))
+}
+
+func TestAnOutageLeavesTheRollAsItWasAndTheRelistRemovesWhatHasGone(t *testing.T) {
+	g := NewWithT(t)
+	c := newHub(t)
+	g.Expect(c.Create(profile("stays", "1"), profile("goes", "1"))).To(Succeed())
+	logs := &lines{}
+	roll := run(t, c, hub.Options{}, logs)
+	g.Eventually(roll.content).WithTimeout(patience).Should(Equal("default/goes=1 default/stays=1"))
+
+	c.Fault(mctest.Refuse)
+	g.Expect(c.Delete(profile("goes", ""))).To(Succeed())
+	c.Compact() // so that the watch cannot resume
+	g.Eventually(logs.text).WithTimeout(patience).Should(ContainSubstring("the hub cannot be read"))
+	g.Expect(roll.content()).To(Equal("default/goes=1 default/stays=1"))
+
+	c.Clear()
+	g.Eventually(roll.content).WithTimeout(patience).Should(Equal("default/stays=1"))
+	g.Expect(logs.text()).To(ContainSubstring("can be read again"))
+	g.Expect(strings.Count(logs.text(), "Waiting for the hub")).To(Equal(1), "said once, however often it was tried")
+}
+
+func TestAHubWithoutTheAPIIsWaitedFor(t *testing.T) {
+	g := NewWithT(t)
+	c := mctest.New(t)
+	logs := &lines{}
+	roll := run(t, c, hub.Options{}, logs)
+	g.Eventually(logs.text).WithTimeout(patience).Should(ContainSubstring("does not serve ClusterProfiles"))
+	g.Expect(roll.synced()).To(BeFalse())
+
+	g.Expect(c.Create(crd())).To(Succeed())
+	g.Eventually(roll.synced).WithTimeout(patience).Should(BeTrue())
+}
+
+func TestAHubNeedsAConfig(t *testing.T) {
+	_, err := hub.New(nil, hub.Options{})
+	NewWithT(t).Expect(err).To(MatchError(ContainSubstring("rest.Config")))
+}
+
+// newHub returns a cluster that serves ClusterProfiles.
+func newHub(t *testing.T) *mctest.Cluster {
+	t.Helper()
+	scheme := runtime.NewScheme()
+	if err := v1alpha1.AddToScheme(scheme); err != nil {
+		t.Fatal(err)
+	}
+	return mctest.New(t, mctest.Options{Scheme: scheme})
+}
+
+func profile(name, version string) *inventory.Profile {
+	return &inventory.Profile{ObjectMeta: metav1.ObjectMeta{
+		Namespace: "default", Name: name, Labels: map[string]string{"version": version},
+	}}
+}
+
+// run runs a source on the hub until the test ends.
+func run(t *testing.T, c *mctest.Cluster, options hub.Options, logs ...*lines) *roll {
+	t.Helper()
+	source, err := hub.New(c.Config(), options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	for _, l := range logs {
+		ctx = log.IntoContext(ctx, funcr.New(l.add, funcr.Options{}))
+	}
+	r := &roll{profiles: map[string]string{}}
+	ended := make(chan error, 1)
+	go func() { ended <- source.Run(ctx, r) }()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-ended; err != nil {
+			t.Errorf("the source failed: %v", err)
+		}
+	})
+	return r
+}
+
+// roll is a sink that keeps what it is told.
+type roll struct {
+	mu       sync.Mutex
+	profiles map[string]string
+	complete bool
+}
+
+func (r *roll) Put(p *inventory.Profile) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.profiles[inventory.KeyOf(p).String()] = p.Labels["version"]
+}
+
+func (r *roll) Remove(key inventory.Key) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.profiles, key.String())
+}
+
+func (r *roll) Synced() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.complete = true
+}
+
+func (r *roll) synced() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.complete
+}
+
+// content returns the profiles as "namespace/name=version", in order.
+func (r *roll) content() string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	var all []string
+	for _, key := range slices.Sorted(maps.Keys(r.profiles)) {
+		all = append(all, fmt.Sprintf("%s=%s", key, r.profiles[key]))
+	}
+	return strings.Join(all, " ")
+}
+
+// lines keeps what is logged.
+type lines struct {
+	mu  sync.Mutex
+	all strings.Builder
+}
+
+func (l *lines) add(_, args string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	fmt.Fprintln(&l.all, args)
+}
+
+func (l *lines) text() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.all.String()
+}
+
+func crd() *apiextensionsv1.CustomResourceDefinition {
+	preserve := true
+	return &apiextensionsv1.CustomResourceDefinition{
+		ObjectMeta: metav1.ObjectMeta{Name: "clusterprofiles.multicluster.x-k8s.io"},
+		Spec: apiextensionsv1.CustomResourceDefinitionSpec{
+			Group: v1alpha1.GroupVersion.Group,
+			Scope: apiextensionsv1.NamespaceScoped,
+			Names: apiextensionsv1.CustomResourceDefinitionNames{
+				Plural: "clusterprofiles", Singular: "clusterprofile", Kind: "ClusterProfile", ListKind: "ClusterProfileList",
+			},
+			Versions: []apiextensionsv1.CustomResourceDefinitionVersion{{
+				Name: v1alpha1.GroupVersion.Version, Served: true, Storage: true,
+				Schema: &apiextensionsv1.CustomResourceValidation{OpenAPIV3Schema: &apiextensionsv1.JSONSchemaProps{
+					Type: "object", XPreserveUnknownFields: &preserve,
+				}},
+				Subresources: &apiextensionsv1.CustomResourceSubresources{Status: &apiextensionsv1.CustomResourceSubresourceStatus{}},
+			}},
+		},
+	}
+}
