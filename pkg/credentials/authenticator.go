@@ -5,6 +5,7 @@ package credentials
 
 import (
 	"context"
+	"crypto/tls"
 	"fmt"
 	"sync"
 	"sync/atomic"
@@ -81,6 +82,15 @@ func (a *authenticator) credential(ctx context.Context) (*credential, error) {
 		}
 		return f.cred, f.err
 	}
+}
+
+// certificate returns the client certificate of the credential that is there,
+// and an empty one, which means none, where there is none.
+func (a *authenticator) certificate() *tls.Certificate {
+	if c := a.current.Load(); c.isValid(time.Now()) && c.cert != nil {
+		return c.cert
+	}
+	return &tls.Certificate{}
 }
 
 // join returns the run to wait for, started where need be; or else no run and
@@ -229,13 +239,13 @@ func (a *authenticator) finish(f *flight, c *credential, err error) {
 	retryAfter := a.failures.until.Sub(now)
 	a.mu.Unlock()
 
-	if err == nil && old != nil && !old.sameCertificate(c) {
+	switch {
+	case failed:
+		a.log.Error(err, "Credential plugin gave no credential", "retryAfter", retryAfter, "oldStillValid", old.isValid(now))
+	case err == nil && !c.sameCertificate(old):
 		a.newCertificate() // before those who wait go on, on a new connection
 	}
 	close(f.done)
-	if failed {
-		a.log.Error(err, "Credential plugin gave no credential", "retryAfter", retryAfter, "oldStillValid", old.isValid(now))
-	}
 }
 
 // stop ends the run under way and lets no other start. Those who wait, and

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"math/rand/v2"
+	"slices"
 	"time"
 )
 
@@ -48,19 +49,17 @@ func (c *credential) sameAs(other *credential) bool {
 	return c.authorization == other.authorization && c.sameCertificate(other)
 }
 
+// sameCertificate tells whether both have the same certificate, or none. The
+// other one may be nil.
 func (c *credential) sameCertificate(other *credential) bool {
-	if c.cert == nil || other.cert == nil {
-		return c.cert == other.cert
+	var mine, others [][]byte
+	if c.cert != nil {
+		mine = c.cert.Certificate
 	}
-	if len(c.cert.Certificate) != len(other.cert.Certificate) {
-		return false
+	if other != nil && other.cert != nil {
+		others = other.cert.Certificate
 	}
-	for i := range c.cert.Certificate {
-		if !bytes.Equal(c.cert.Certificate[i], other.cert.Certificate[i]) {
-			return false
-		}
-	}
-	return true
+	return slices.EqualFunc(mine, others, bytes.Equal)
 }
 
 // Format implements fmt.Formatter: no verb shows a secret.

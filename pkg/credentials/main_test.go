@@ -30,8 +30,8 @@ func TestMain(m *testing.M) {
 }
 
 // runFakePlugin notes the run in the folder, then does what the folder's files
-// ask for: sleep, hang with a child, write to stderr, exit with a code, print
-// an answer.
+// ask for: start a child, wait, write to stderr, print an answer, exit with a
+// code.
 func runFakePlugin(dir string) {
 	record, err := json.Marshal(fakeRun{
 		Args:     os.Args[1:],
@@ -47,20 +47,18 @@ func runFakePlugin(dir string) {
 	must(f.Close())
 	must(os.Rename(f.Name(), filepath.Join(dir, fmt.Sprintf("done-%d-%d.json", time.Now().UnixNano(), os.Getpid()))))
 
-	if _, err := os.Stat(filepath.Join(dir, "gate")); err == nil {
-		// Opening a pipe for reading waits for a writer.
-		gate, err := os.ReadFile(filepath.Join(dir, "gate"))
+	if exists(dir, "alive") {
+		// A child that hangs holds this pipe open for as long as it lives.
+		alive, err := os.OpenFile(filepath.Join(dir, "alive"), os.O_WRONLY, 0)
 		must(err)
-		_ = gate
-	}
-	if _, err := os.Stat(filepath.Join(dir, "child")); err == nil {
 		child := exec.Command("sleep", "600")
-		child.Stdout, child.Stderr = os.Stdout, os.Stderr
+		child.Stdout, child.Stderr, child.ExtraFiles = os.Stdout, os.Stderr, []*os.File{alive}
 		must(child.Start())
-		must(os.WriteFile(filepath.Join(dir, "child-pid"), fmt.Append(nil, child.Process.Pid), 0o600))
-		if read(dir, "child") == "wait" {
-			_ = child.Wait()
-		}
+		must(alive.Close())
+	}
+	if exists(dir, "gate") {
+		// Opening a pipe for reading waits for a writer.
+		_ = read(dir, "gate")
 	}
 	fmt.Fprint(os.Stderr, read(dir, "stderr"))
 	fmt.Print(read(dir, "answer"))
@@ -86,6 +84,11 @@ func (r *fakeRun) env(name string) (string, bool) {
 		}
 	}
 	return "", false
+}
+
+func exists(dir, name string) bool {
+	_, err := os.Stat(filepath.Join(dir, name))
+	return err == nil
 }
 
 func read(dir, name string) string {
@@ -144,15 +147,18 @@ func execCredential(apiVersion string, status map[string]string) string {
 	return string(data)
 }
 
-// close lets runs wait until open is called.
-func (p *fakePlugin) close() {
+// shut lets each run wait until open is called.
+func (p *fakePlugin) shut() { p.pipe("gate") }
+
+func (p *fakePlugin) pipe(name string) {
 	p.t.Helper()
-	if err := syscall.Mkfifo(filepath.Join(p.dir, "gate"), 0o600); err != nil {
+	if err := syscall.Mkfifo(filepath.Join(p.dir, name), 0o600); err != nil {
 		p.t.Fatal(err)
 	}
 }
 
-// open lets one run that waits go on.
+// open waits for a run to reach the gate, lets it go on, and takes the gate
+// away.
 func (p *fakePlugin) open() {
 	p.t.Helper()
 	gate, err := os.OpenFile(filepath.Join(p.dir, "gate"), os.O_WRONLY, 0)
@@ -164,6 +170,25 @@ func (p *fakePlugin) open() {
 	}
 	if err := gate.Close(); err != nil {
 		p.t.Fatal(err)
+	}
+}
+
+// leaveChild lets a run start a child that outlives it. What is returned waits
+// until such a child has been started and has ended.
+func (p *fakePlugin) leaveChild() (wait func()) {
+	p.t.Helper()
+	p.pipe("alive")
+	ended := make(chan error, 1)
+	// Opening waits for the plugin, reading for the last one to close.
+	go func() {
+		_, err := os.ReadFile(filepath.Join(p.dir, "alive"))
+		ended <- err
+	}()
+	return func() {
+		p.t.Helper()
+		if err := <-ended; err != nil {
+			p.t.Fatal(err)
+		}
 	}
 }
 

@@ -126,15 +126,10 @@ func (m *managed) newTransport(auth *authenticator) *http.Transport {
 		MinVersion:         tls.VersionTLS12,
 		ServerName:         m.endpoint.ServerName,
 		InsecureSkipVerify: m.endpoint.Insecure, //nolint:gosec // only where the provider allows it
-		GetClientCertificate: func(info *tls.CertificateRequestInfo) (*tls.Certificate, error) {
-			c, err := auth.credential(info.Context())
-			if err != nil {
-				return nil, m.wrapError(err)
-			}
-			if c.cert == nil {
-				return &tls.Certificate{}, nil // none is sent
-			}
-			return c.cert, nil
+		GetClientCertificate: func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
+			// The request that this connection is for has obtained it, unless it
+			// brought its own authorization and needs none.
+			return auth.certificate(), nil
 		},
 	}
 	if len(m.endpoint.CAData) > 0 {

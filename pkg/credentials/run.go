@@ -110,9 +110,9 @@ func (r *runner) execute(ctx context.Context, path string, i *invocation) (stdou
 	var exit *exec.ExitError
 	switch {
 	case err == nil:
-		return out.Bytes(), end.bytes(), 0, nil
+		return out.buffer.Bytes(), end.bytes(), 0, nil
 	case errors.As(err, &exit):
-		return out.Bytes(), end.bytes(), exit.ExitCode(), ErrPluginFailed
+		return out.buffer.Bytes(), end.bytes(), exit.ExitCode(), ErrPluginFailed
 	default:
 		return nil, end.bytes(), -1, fmt.Errorf("%w: %w", ErrPluginFailed, err)
 	}
@@ -157,14 +157,15 @@ func checkExecutable(path string) error {
 
 // answerBuffer takes maxAnswer bytes, then calls full and takes no more.
 type answerBuffer struct {
-	bytes.Buffer
-	full func()
+	// Not embedded: its ReadFrom would go past the limit.
+	buffer bytes.Buffer
+	full   func()
 }
 
 func (b *answerBuffer) Write(p []byte) (int, error) {
-	if b.Len()+len(p) > maxAnswer {
+	if b.buffer.Len()+len(p) > maxAnswer {
 		b.full()
 		return 0, errTooLong
 	}
-	return b.Buffer.Write(p)
+	return b.buffer.Write(p)
 }

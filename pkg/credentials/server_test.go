@@ -7,6 +7,7 @@ import (
 	"crypto/tls"
 	"encoding/pem"
 	"io"
+	"log"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -14,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/go-logr/logr/testr"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
@@ -39,6 +41,7 @@ func newServer(t testing.TB, tokens ...string) *server {
 	s.accept(tokens...)
 	s.Server = httptest.NewUnstartedServer(s)
 	s.EnableHTTP2 = true
+	s.Config.ErrorLog = log.New(io.Discard, "", 0) // of connections that tests close
 	s.TLS = &tls.Config{ClientAuth: tls.RequestClientCert, MinVersion: tls.VersionTLS12}
 	s.StartTLS()
 	t.Cleanup(func() {
@@ -123,7 +126,11 @@ func (p *fakePlugin) provider() credentials.Provider {
 			APIVersion: "client.authentication.k8s.io/v1",
 			Command:    executable(p.t),
 			Args:       []string{"-test.run=none"},
-			Env:        []clientcmdapi.ExecEnvVar{{Name: fakePluginVariable, Value: p.dir}},
+			Env: []clientcmdapi.ExecEnvVar{
+				{Name: fakePluginVariable, Value: p.dir},
+				// A program with the race detector sleeps before it ends.
+				{Name: "GORACE", Value: "atexit_sleep_ms=0"},
+			},
 		},
 	}
 }
@@ -139,6 +146,9 @@ func executable(t testing.TB) string {
 
 func newResolver(t testing.TB, options credentials.Options) *credentials.Resolver {
 	t.Helper()
+	if options.Logger.IsZero() {
+		options.Logger = testr.NewWithInterface(t, testr.Options{})
+	}
 	resolver, err := credentials.New(options)
 	if err != nil {
 		t.Fatal(err)

@@ -1,0 +1,212 @@
+// Copyright The Rollcall Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package credentials_test
+
+import (
+	"flag"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/go-logr/logr/funcr"
+	. "github.com/onsi/gomega"
+	clientcmdv1 "k8s.io/client-go/tools/clientcmd/api/v1"
+
+	"github.com/rollcall-dev/rollcall/pkg/credentials"
+)
+
+const goodFile = `{"providers":[{"name":"secretreader",
+  "execConfig":{"apiVersion":"client.authentication.k8s.io/v1","command":"/plugins/x","args":null,
+                "env":[{"name":"A","value":"b"}],"provideClusterInfo":true},
+  "profileSourcedCLIArgsPolicy":"Append",
+  "profileSourcedEnvVarsPolicy":"AppendIfNotExists"}]}`
+
+func TestParseFile(t *testing.T) {
+	g := NewWithT(t)
+	fromJSON, err := credentials.ParseFile("x.json", []byte(goodFile))
+	g.Expect(err).NotTo(HaveOccurred())
+	fromYAML, err := credentials.ParseFile("x.yaml", []byte(`
+providers:
+- name: secretreader
+  execConfig:
+    apiVersion: client.authentication.k8s.io/v1
+    command: /plugins/x
+    env:
+    - {name: A, value: b}
+    provideClusterInfo: true
+  profileSourcedCLIArgsPolicy: Append
+  profileSourcedEnvVarsPolicy: AppendIfNotExists
+`))
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(fromYAML).To(Equal(fromJSON))
+	g.Expect(fromJSON.Providers).To(HaveLen(1))
+	g.Expect(fromJSON.Providers[0].ExecConfig.Command).To(Equal("/plugins/x"))
+	g.Expect(fromJSON.Providers[0].ExecConfig.ProvideClusterInfo).To(BeTrue())
+	g.Expect(fromJSON.Providers[0].ProfileSourcedCLIArgsPolicy).To(Equal(credentials.ProfileSourcedCLIArgsAppend))
+}
+
+func TestFaultyFilesSayWhereTheFaultIs(t *testing.T) {
+	replaced := func(old, new string) string { return strings.Replace(goodFile, old, new, 1) }
+	twice := strings.Replace(goodFile, `"}]}`, `"},`+strings.TrimPrefix(goodFile, `{"providers":[`), 1)
+	for _, test := range []struct {
+		name, content, text string
+	}{
+		{"nothing", ``, "provider file x: providers: must be given"},
+		{"an object without providers", `{}`, "provider file x: providers: must be given"},
+		{"neither JSON nor YAML", "\t{", "provider file x: "},
+		{"a misspelled field of the file", `{"provider":[]}`, `unknown field "provider"`},
+		{"a misspelled field of an entry", replaced(`"execConfig"`, `"exeConfig"`), `unknown field "providers[0].exeConfig"`},
+		{"a misspelled field of execConfig", replaced(`"command"`, `"comand"`), `unknown field "providers[0].execConfig.comand"`},
+		{"a field in another case", replaced(`"command"`, `"Command"`), `unknown field "providers[0].execConfig.Command"`},
+		{"a field given twice", replaced(`"args":null`, `"args":null,"args":[]`), `"args" already set`},
+		{"a field of another type", replaced(`"args":null`, `"args":"x"`), `args`},
+		{"a name given twice", twice, `provider file x: providers[1] ("secretreader"): name: already taken by an earlier entry`},
+		{"an empty name", replaced(`"secretreader"`, `""`), `provider file x: providers[0] (""): name: must not be empty`},
+		{"no execConfig", `{"providers":[{"name":"a"}]}`, `providers[0] ("a"): execConfig: must be given`},
+		{"no command", replaced(`/plugins/x`, ``), `providers[0] ("secretreader"): execConfig.command: must not be empty`},
+		{"a command relative to the working directory", replaced(`/plugins/x`, `./x`), `execConfig.command: "./x" is neither an absolute path nor a name without a slash`},
+		{"a command that goes up", replaced(`/plugins/x`, `..`), `execConfig.command: ".." is not the name of a program`},
+		{"no apiVersion", replaced(`"client.authentication.k8s.io/v1"`, `""`), `execConfig.apiVersion: "" is neither`},
+		{"an apiVersion of the past", replaced(`.io/v1"`, `.io/v1alpha1"`), `execConfig.apiVersion: "client.authentication.k8s.io/v1alpha1" is neither`},
+		{"a misspelled policy for arguments", replaced(`"Append"`, `"append"`), `profileSourcedCLIArgsPolicy: "append" is neither Append nor Ignore`},
+		{"a misspelled policy for variables", replaced(`"AppendIfNotExists"`, `"Append"`), `profileSourcedEnvVarsPolicy: "Append" is none of`},
+		{"a variable without a name", replaced(`"A"`, `""`), `execConfig.env[0].name: "" is not the name of a variable`},
+		{"the request as a variable", replaced(`"A"`, `"KUBERNETES_EXEC_INFO"`), `execConfig.env[0].name: KUBERNETES_EXEC_INFO is set by the caller`},
+		{"a plugin that needs a terminal", replaced(`"args":null`, `"interactiveMode":"Always"`), `execConfig.interactiveMode: "Always" is not possible`},
+		{"an allowed server that is a URL", replaced(`"name":"secretreader"`, `"name":"a","allowedServers":["https://x"]`), `allowedServers[0]: "https://x" is not a host`},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			g := NewWithT(t)
+			_, err := credentials.ParseFile("x", []byte(test.content))
+			g.Expect(err).To(MatchError(ContainSubstring(test.text)))
+			g.Expect(err.Error()).To(HavePrefix("provider file x: "))
+		})
+	}
+}
+
+func FuzzParseFile(f *testing.F) {
+	f.Add([]byte(goodFile))
+	f.Add([]byte("providers:\n- name: a\n  execConfig: {command: x}"))
+	f.Add([]byte("providers: [{}, null, 7]"))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		file, err := credentials.ParseFile("x", data)
+		if (file == nil) == (err == nil) {
+			t.Fatal("neither or both of a file and an error")
+		}
+		if err != nil {
+			return
+		}
+		// What is accepted can be used.
+		resolver, err := credentials.New(credentials.Options{Providers: file.Providers, PluginDirs: []string{"/plugins"}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer resolver.Close()
+		for _, provider := range file.Providers {
+			profile := profileOf("c1", clientcmdv1.Cluster{Server: "https://c1"})
+			profile.Status.AccessProviders[0].Name = provider.Name
+			if access, err := resolver.Resolve(t.Context(), profile); err == nil {
+				if command := access.PortableRESTConfig().ExecProvider.Command; !filepath.IsAbs(command) {
+					t.Errorf("command %q would be looked for in PATH", command)
+				}
+			}
+		}
+	})
+}
+
+func TestNewNamesTheFault(t *testing.T) {
+	relative := plain("a")
+	relative.ExecConfig.Command = "x"
+	unnamed := plain("")
+	for _, test := range []struct {
+		name    string
+		options credentials.Options
+		text    string
+	}{
+		{"a provider from Go", credentials.Options{Providers: []credentials.Provider{unnamed}}, `credentials: Options: providers[0] (""): name: must not be empty`},
+		{"a name without folders to look in", credentials.Options{Providers: []credentials.Provider{relative}}, `execConfig.command: "x" is not an absolute path and there are no plugin folders`},
+		{"a file that is not there", credentials.Options{ProviderFile: "/does/not/exist"}, "credentials: provider file: open /does/not/exist"},
+		{"an empty folder", credentials.Options{PluginDirs: []string{""}}, "credentials: PluginDirs[0]: must not be empty"},
+		{"a negative number", credentials.Options{MaxConcurrentRuns: -1}, "MaxConcurrentRuns"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			g := NewWithT(t)
+			_, err := credentials.New(test.options)
+			g.Expect(err).To(MatchError(ContainSubstring(test.text)))
+		})
+	}
+}
+
+func TestProviderFileIsReadAgain(t *testing.T) {
+	g := NewWithT(t)
+	var lines []string
+	path := filepath.Join(t.TempDir(), "providers.yaml")
+	write := func(content string) { g.Expect(os.WriteFile(path, []byte(content), 0o600)).To(Succeed()) }
+	entry := func(name string) string {
+		return "- name: " + name + "\n  execConfig: {apiVersion: client.authentication.k8s.io/v1, command: /x}\n"
+	}
+	write("providers:\n" + entry("fake"))
+	resolver := newResolver(t, credentials.Options{
+		ProviderFile: path,
+		Logger:       funcr.New(func(_, args string) { lines = append(lines, args) }, funcr.Options{}),
+	})
+	profile := profileOf("c1", clientcmdv1.Cluster{Server: "https://c1"})
+	resolves := func() error {
+		_, err := resolver.Resolve(t.Context(), profile)
+		return err
+	}
+	g.Expect(resolves()).To(Succeed())
+	g.Expect(lines).To(BeEmpty())
+
+	write("providers:\n" + entry("other"))
+	g.Expect(resolves()).To(MatchError(credentials.ErrNoProvider), "a change holds from the next Resolve on")
+	write("providers:\n" + entry("fake"))
+	g.Expect(resolves()).To(Succeed())
+	g.Expect(lines).To(HaveLen(2))
+
+	for _, broken := range []string{"", "providers:\n- nmae: fake\n", "providers:\n" + entry("./fake") + entry("./fake")} {
+		lines = nil
+		write(broken)
+		for range 3 {
+			g.Expect(resolves()).To(Succeed(), "the last good content stays in force")
+		}
+		g.Expect(lines).To(HaveLen(1), "and that is said once")
+		g.Expect(lines[0]).To(ContainSubstring("cannot be used"))
+	}
+	lines = nil
+	g.Expect(os.Remove(path)).To(Succeed())
+	for range 3 {
+		g.Expect(resolves()).To(Succeed())
+	}
+	g.Expect(lines).To(HaveLen(1))
+
+	write("providers:\n" + entry("other"))
+	g.Expect(resolves()).To(MatchError(credentials.ErrNoProvider))
+}
+
+func TestProvidersFromGoComeFirst(t *testing.T) {
+	g := NewWithT(t)
+	path := filepath.Join(t.TempDir(), "providers.json")
+	g.Expect(os.WriteFile(path, []byte(goodFile), 0o600)).To(Succeed())
+	resolver := newResolver(t, credentials.Options{ProviderFile: path, Providers: []credentials.Provider{plain("secretreader")}})
+	profile := profileOf("c1", clientcmdv1.Cluster{Server: "https://c1"})
+	profile.Status.AccessProviders[0].Name = "secretreader"
+	access := resolve(t, resolver, profile)
+	g.Expect(access.PortableRESTConfig().ExecProvider.Command).To(Equal("/plugins/plain"))
+}
+
+func TestFlags(t *testing.T) {
+	g := NewWithT(t)
+	options := credentials.Options{PluginDirs: []string{"/default"}}
+	flags := flag.NewFlagSet("", flag.ContinueOnError)
+	options.AddFlags(flags)
+	g.Expect(flags.Lookup("credential-plugin-dir").DefValue).To(Equal("[/default]"))
+	g.Expect(flags.Parse([]string{
+		"--clusterprofile-provider-file=/p.yaml", "--credential-plugin-dir=/a", "--credential-plugin-dir", "/b",
+	})).To(Succeed())
+	g.Expect(options.ProviderFile).To(Equal("/p.yaml"))
+	g.Expect(options.PluginDirs).To(Equal([]string{"/a", "/b"}))
+	g.Expect(flags.Lookup("credential-plugin-dir").Value.Set("")).NotTo(Succeed())
+}

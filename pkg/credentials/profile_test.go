@@ -1,0 +1,360 @@
+// Copyright The Rollcall Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package credentials_test
+
+import (
+	"bytes"
+	"fmt"
+	"strings"
+	"testing"
+
+	. "github.com/onsi/gomega"
+	"k8s.io/client-go/rest"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+	clientcmdv1 "k8s.io/client-go/tools/clientcmd/api/v1"
+
+	"github.com/rollcall-dev/rollcall/pkg/credentials"
+	"github.com/rollcall-dev/rollcall/pkg/inventory"
+)
+
+const (
+	configExtension = "client.authentication.k8s.io/exec"
+	argsExtension   = "clusterprofiles.multicluster.x-k8s.io/exec/additional-args"
+	envsExtension   = "clusterprofiles.multicluster.x-k8s.io/exec/additional-envs"
+)
+
+// plain returns a provider whose plugin is never run.
+func plain(name string) credentials.Provider {
+	return credentials.Provider{
+		Name: name,
+		ExecConfig: &clientcmdapi.ExecConfig{
+			APIVersion: "client.authentication.k8s.io/v1",
+			Command:    "/plugins/plain",
+			Args:       []string{"login"},
+			Env:        []clientcmdapi.ExecEnvVar{{Name: "B", Value: "file"}, {Name: "A", Value: "file"}},
+		},
+	}
+}
+
+func TestChoiceOfTheProvider(t *testing.T) {
+	offer := func(names ...string) []inventory.AccessProvider {
+		var offers []inventory.AccessProvider
+		for _, name := range names {
+			offers = append(offers, inventory.AccessProvider{
+				Name:    name,
+				Cluster: clientcmdv1.Cluster{Server: "https://" + name + ".example.com"},
+			})
+		}
+		return offers
+	}
+	moved := offer("b")
+	moved[0].Cluster.Server = "https://deprecated.example.com"
+
+	for _, test := range []struct {
+		name                string
+		offered, deprecated []inventory.AccessProvider
+		server              string
+	}{
+		{"the order of the providers decides, not the profile's", offer("c", "b"), nil, "https://b.example.com"},
+		{"the deprecated list is read too", nil, offer("c"), "https://c.example.com"},
+		{"of the same name in both, the deprecated loses", offer("b"), moved, "https://b.example.com"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			g := NewWithT(t)
+			resolver := newResolver(t, credentials.Options{
+				Providers: []credentials.Provider{plain("a"), plain("b"), plain("c")},
+			})
+			profile := &inventory.Profile{}
+			profile.Status.AccessProviders = test.offered
+			profile.Status.CredentialProviders = test.deprecated
+			access, err := resolver.Resolve(t.Context(), profile)
+			g.Expect(err).NotTo(HaveOccurred())
+			g.Expect(access.Server()).To(Equal(test.server))
+		})
+	}
+}
+
+func TestNoProvider(t *testing.T) {
+	g := NewWithT(t)
+	resolver := newResolver(t, credentials.Options{Providers: []credentials.Provider{plain("a"), plain("b")}})
+	profile := profileOf("c1", clientcmdv1.Cluster{Server: "https://c1"})
+
+	_, err := resolver.Resolve(t.Context(), profile)
+	g.Expect(err).To(MatchError(credentials.ErrNoProvider))
+	g.Expect(err).To(MatchError(`profile fleet/c1: no matching provider: the profile offers "fake", known are "a", "b"`))
+
+	profile.Status.AccessProviders = nil
+	_, err = resolver.Resolve(t.Context(), profile)
+	g.Expect(err).To(MatchError(`profile fleet/c1: no matching provider: the profile offers none, known are "a", "b"`))
+}
+
+func TestEndpointsRefused(t *testing.T) {
+	ca := newServer(t).ca()
+	for _, test := range []struct {
+		name    string
+		cluster clientcmdv1.Cluster
+		kind    error
+		text    string
+	}{
+		{"no server, which would mean localhost", clientcmdv1.Cluster{}, credentials.ErrBadProfile, "server: must not be empty"},
+		{"a server without TLS", clientcmdv1.Cluster{Server: "http://c1"}, credentials.ErrBadProfile, "server: must be an https URL"},
+		{"a server without a scheme", clientcmdv1.Cluster{Server: "c1.example.com"}, credentials.ErrBadProfile, "server: must be an https URL"},
+		{"a server without a host", clientcmdv1.Cluster{Server: "https:///api"}, credentials.ErrBadProfile, "server: must have a host"},
+		{"a server with a password", clientcmdv1.Cluster{Server: "https://me:s3cret@c1"}, credentials.ErrBadProfile, "server: must not have user information"},
+		{"a server with a query", clientcmdv1.Cluster{Server: "https://c1?x=s3cret"}, credentials.ErrBadProfile, "server: must have neither query nor fragment"},
+		{"a server that is no URL", clientcmdv1.Cluster{Server: "https://c1:port"}, credentials.ErrBadProfile, "server: not a URL"},
+		{"no verification of the server", clientcmdv1.Cluster{Server: "https://c1", InsecureSkipTLSVerify: true}, credentials.ErrDenied, "insecure-skip-tls-verify"},
+		{"a CA that is none", clientcmdv1.Cluster{Server: "https://c1", CertificateAuthorityData: []byte("hello")}, credentials.ErrBadProfile, "certificate-authority-data"},
+		{"a CA by path", clientcmdv1.Cluster{Server: "https://c1", CertificateAuthority: "/etc/passwd"}, credentials.ErrBadProfile, "certificate-authority: a path means nothing"},
+		{"a proxy that is no URL", clientcmdv1.Cluster{Server: "https://c1", ProxyURL: "http://proxy:x"}, credentials.ErrBadProfile, "proxy-url: not a URL"},
+		{"a proxy with a password", clientcmdv1.Cluster{Server: "https://c1", ProxyURL: "http://me:s3cret@proxy"}, credentials.ErrBadProfile, "proxy-url: must not have user information"},
+		{"a proxy of another kind", clientcmdv1.Cluster{Server: "https://c1", ProxyURL: "ftp://proxy"}, credentials.ErrBadProfile, "proxy-url: must be an http, https or socks5 URL"},
+		{"extra arguments twice", clientcmdv1.Cluster{Server: "https://c1", Extensions: []clientcmdv1.NamedExtension{
+			extension(argsExtension, `[]`), extension(argsExtension, `[]`),
+		}}, credentials.ErrBadProfile, "is there twice"},
+		{"an extension that is not JSON", clientcmdv1.Cluster{Server: "https://c1", Extensions: []clientcmdv1.NamedExtension{
+			extension(configExtension, `{`),
+		}}, credentials.ErrBadProfile, "not JSON"},
+		{"more CA data than fits in a variable", clientcmdv1.Cluster{
+			Server: "https://c1", CertificateAuthorityData: bytes.Repeat(ca, 100<<10/len(ca)+1),
+		}, credentials.ErrBadProfile, "an environment variable holds 131072: certificate-authority-data has 1"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			g := NewWithT(t)
+			provider := plain("fake")
+			provider.ExecConfig.ProvideClusterInfo = true
+			resolver := newResolver(t, credentials.Options{Providers: []credentials.Provider{provider}})
+			_, err := resolver.Resolve(t.Context(), profileOf("c1", test.cluster))
+			g.Expect(err).To(MatchError(test.kind))
+			g.Expect(err).To(MatchError(ContainSubstring(test.text)))
+			g.Expect(err.Error()).To(HavePrefix(`profile fleet/c1: provider "fake": `))
+			g.Expect(err.Error()).NotTo(ContainSubstring("s3cret"))
+		})
+	}
+}
+
+func TestLargeCAPassesWithoutClusterInfo(t *testing.T) {
+	g := NewWithT(t)
+	ca := newServer(t).ca()
+	resolver := newResolver(t, credentials.Options{Providers: []credentials.Provider{plain("fake")}})
+	_, err := resolver.Resolve(t.Context(), profileOf("c1", clientcmdv1.Cluster{
+		Server: "https://c1", CertificateAuthorityData: bytes.Repeat(ca, 200<<10/len(ca)),
+	}))
+	g.Expect(err).NotTo(HaveOccurred())
+}
+
+func TestAllowedServers(t *testing.T) {
+	for _, test := range []struct {
+		name    string
+		allowed []string
+		server  string
+		denied  bool
+	}{
+		{"none given allows all", nil, "https://evil.example.org", false},
+		{"a host by name, at any port", []string{"c1.example.com"}, "https://c1.example.com:6443", false},
+		{"in any case", []string{"C1.example.com"}, "https://c1.EXAMPLE.com", false},
+		{"a star stands for several labels", []string{"*.example.com"}, "https://a.b.example.com", false},
+		{"a star does not stand for the dot before it", []string{"*.example.com"}, "https://example.com", true},
+		{"another domain that ends alike", []string{"*.example.com"}, "https://evilexample.com", true},
+		{"another domain that begins alike", []string{"c1.example.com"}, "https://c1.example.com.evil.org", true},
+		{"a path that looks like a host", []string{"*.example.com"}, "https://evil.org/.example.com", true},
+		{"a port that matches", []string{"10.0.*:6443"}, "https://10.0.3.4:6443", false},
+		{"a port that does not", []string{"10.0.*:6443"}, "https://10.0.3.4", true},
+		{"the port of https where none is given", []string{"c1:443"}, "https://c1", false},
+		{"stars on both sides", []string{"*.fleet.*.com"}, "https://a.fleet.example.com", false},
+		{"one of many", []string{"a", "b"}, "https://b", false},
+		{"none of many", []string{"a", "b"}, "https://ab", true},
+		{"an IPv6 address", []string{"[2001:db8::1]:443"}, "https://[2001:DB8::1]", false},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			g := NewWithT(t)
+			provider := plain("fake")
+			provider.AllowedServers = test.allowed
+			resolver := newResolver(t, credentials.Options{Providers: []credentials.Provider{provider}})
+			_, err := resolver.Resolve(t.Context(), profileOf("c1", clientcmdv1.Cluster{Server: test.server}))
+			if test.denied {
+				g.Expect(err).To(MatchError(credentials.ErrDenied))
+			} else {
+				g.Expect(err).NotTo(HaveOccurred())
+			}
+		})
+	}
+}
+
+func TestWhatTheProfileSaysAboutTheConnectionIsKept(t *testing.T) {
+	g := NewWithT(t)
+	server := newServer(t)
+	provider := plain("fake")
+	provider.AllowInsecureSkipTLSVerify = true
+	resolver := newResolver(t, credentials.Options{Providers: []credentials.Provider{provider}})
+
+	access := resolve(t, resolver, profileOf("c1", clientcmdv1.Cluster{
+		Server: server.URL, TLSServerName: "c1.example.com", CertificateAuthorityData: server.ca(),
+		ProxyURL: "http://proxy:3128", DisableCompression: true,
+	}))
+	for form, config := range map[string]*rest.Config{"managed": access.RESTConfig(), "portable": access.PortableRESTConfig()} {
+		g.Expect(config.Host).To(Equal(server.URL), form)
+		g.Expect(config.ServerName).To(Equal("c1.example.com"), form)
+		g.Expect(config.CAData).To(Equal(server.ca()), form)
+		g.Expect(config.Insecure).To(BeFalse(), form)
+		g.Expect(config.DisableCompression).To(BeTrue(), form)
+		g.Expect(config.QPS).To(BeEquivalentTo(-1), form)
+		proxy, err := config.Proxy(nil)
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(proxy.String()).To(Equal("http://proxy:3128"), form)
+	}
+
+	access = resolve(t, resolver, profileOf("c1", clientcmdv1.Cluster{Server: server.URL, InsecureSkipTLSVerify: true}))
+	g.Expect(access.RESTConfig().Insecure).To(BeTrue())
+	g.Expect(access.RESTConfig().Proxy).To(BeNil(), "a Proxy function would hide HTTPS_PROXY and make configs incomparable")
+	g.Expect(access.PortableRESTConfig().Proxy).To(BeNil())
+}
+
+func TestArgumentsAndVariablesFromTheProfile(t *testing.T) {
+	const (
+		appendArgs = credentials.ProfileSourcedCLIArgsAppend
+		ignoreArgs = credentials.ProfileSourcedCLIArgsIgnore
+		ifNot      = credentials.ProfileSourcedEnvVarsAppendIfNotExists
+		replace    = credentials.ProfileSourcedEnvVarsReplace
+		ignoreEnvs = credentials.ProfileSourcedEnvVarsIgnore
+	)
+	for _, test := range []struct {
+		name       string
+		argsPolicy credentials.ProfileSourcedCLIArgsPolicy
+		envsPolicy credentials.ProfileSourcedEnvVarsPolicy
+		args, envs string
+		wantArgs   string
+		wantEnv    string
+		kind       error
+	}{
+		{"are left out by default", "", "", `["x"]`, `{"C":"p"}`, "login", "B=file A=file", nil},
+		{"are left out by policy, even where they are wrong", ignoreArgs, ignoreEnvs, `7`, `{"LD_PRELOAD":1}`, "login", "B=file A=file", nil},
+		{"arguments as an array are appended", appendArgs, "", `["x","y"]`, ``, "login x y", "B=file A=file", nil},
+		{"arguments as an object are appended", appendArgs, "", `{"args":["x","y"]}`, ``, "login x y", "B=file A=file", nil},
+		{"no arguments are none", appendArgs, ifNot, `null`, `null`, "login", "B=file A=file", nil},
+		{"of a variable in both, the file's value holds", "", ifNot, ``, `{"D":"p","C":"p","A":"p"}`, "login", "B=file A=file C=p D=p", nil},
+		{"of a variable in both, the profile's value holds", "", replace, ``, `{"D":"p","C":"p","A":"p"}`, "login", "B=file A=p C=p D=p", nil},
+		{"arguments that are no strings are refused", appendArgs, "", `["x",1]`, ``, "", "", credentials.ErrBadProfile},
+		{"arguments that are null are refused", appendArgs, "", `["x",null]`, ``, "", "", credentials.ErrBadProfile},
+		{"another field beside args is refused", appendArgs, "", `{"args":[],"more":[]}`, ``, "", "", credentials.ErrBadProfile},
+		{"a single string is refused", appendArgs, "", `"x"`, ``, "", "", credentials.ErrBadProfile},
+		{"an argument with a NUL is refused", appendArgs, "", `["x\u0000y"]`, ``, "", "", credentials.ErrBadProfile},
+		{"variables that are no strings are refused", "", ifNot, ``, `{"C":1}`, "", "", credentials.ErrBadProfile},
+		{"variables as a list are refused", "", ifNot, ``, `["C=1"]`, "", "", credentials.ErrBadProfile},
+		{"a name with a = is refused", "", ifNot, ``, `{"C=D":"1"}`, "", "", credentials.ErrBadProfile},
+		{"a value with a NUL is refused", "", ifNot, ``, `{"C":"\u0000"}`, "", "", credentials.ErrBadProfile},
+		{"what loads code is denied", "", ifNot, ``, `{"LD_PRELOAD":"/tmp/x.so"}`, "", "", credentials.ErrDenied},
+		{"what finds programs is denied", "", replace, ``, `{"PATH":"/tmp"}`, "", "", credentials.ErrDenied},
+		{"what redirects requests is denied, in any case", "", ifNot, ``, `{"https_proxy":"http://evil"}`, "", "", credentials.ErrDenied},
+		{"what names credentials is denied", "", ifNot, ``, `{"GOOGLE_APPLICATION_CREDENTIALS":"/x"}`, "", "", credentials.ErrDenied},
+		{"what names the hub is denied", "", ifNot, ``, `{"KUBECONFIG":"/x"}`, "", "", credentials.ErrDenied},
+		{"the request itself is denied", "", replace, ``, `{"KUBERNETES_EXEC_INFO":"{}"}`, "", "", credentials.ErrDenied},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			g := NewWithT(t)
+			provider := plain("fake")
+			provider.ProfileSourcedCLIArgsPolicy = test.argsPolicy
+			provider.ProfileSourcedEnvVarsPolicy = test.envsPolicy
+			resolver := newResolver(t, credentials.Options{Providers: []credentials.Provider{provider}})
+			profile := profileOf("c1", clientcmdv1.Cluster{Server: "https://c1", Extensions: []clientcmdv1.NamedExtension{
+				extension(argsExtension, test.args), extension(envsExtension, test.envs),
+			}})
+			access, err := resolver.Resolve(t.Context(), profile)
+			if test.kind != nil {
+				g.Expect(err).To(MatchError(test.kind))
+				return
+			}
+			g.Expect(err).NotTo(HaveOccurred())
+			exec := access.PortableRESTConfig().ExecProvider
+			g.Expect(strings.Join(exec.Args, " ")).To(Equal(test.wantArgs))
+			g.Expect(printEnv(exec)).To(Equal(test.wantEnv))
+		})
+	}
+}
+
+func printEnv(exec *clientcmdapi.ExecConfig) string {
+	var variables []string
+	for _, variable := range exec.Env {
+		variables = append(variables, variable.Name+"="+variable.Value)
+	}
+	return strings.Join(variables, " ")
+}
+
+func TestProfilesNeverSeeEachOther(t *testing.T) {
+	g := NewWithT(t)
+	provider := plain("fake")
+	provider.ProfileSourcedCLIArgsPolicy = credentials.ProfileSourcedCLIArgsAppend
+	provider.ProfileSourcedEnvVarsPolicy = credentials.ProfileSourcedEnvVarsReplace
+	// Room behind the last element is where a careless append writes.
+	provider.ExecConfig.Args = append(make([]string, 0, 10), "login")
+	provider.ExecConfig.Env = append(make([]clientcmdapi.ExecEnvVar, 0, 10), clientcmdapi.ExecEnvVar{Name: "A", Value: "file"})
+	resolver := newResolver(t, credentials.Options{Providers: []credentials.Provider{provider}})
+
+	var accesses []*credentials.Access
+	for i := range 5 {
+		accesses = append(accesses, resolve(t, resolver, profileOf(fmt.Sprintf("c%d", i), clientcmdv1.Cluster{
+			Server: "https://c", Extensions: []clientcmdv1.NamedExtension{
+				extension(argsExtension, fmt.Sprintf(`["--cluster=%d"]`, i)),
+				extension(envsExtension, fmt.Sprintf(`{"A":"%d","ONLY_%d":"x"}`, i, i)),
+			},
+		})))
+	}
+	// Whoever changes what they were given changes it for themselves.
+	mangled := accesses[0].PortableRESTConfig().ExecProvider
+	mangled.Args[0], mangled.Env[0].Value = "mangled", "mangled"
+	provider.ExecConfig.Args[0] = "mangled"
+
+	for i, access := range accesses {
+		exec := access.PortableRESTConfig().ExecProvider
+		g.Expect(exec.Args).To(Equal([]string{"login", fmt.Sprintf("--cluster=%d", i)}))
+		g.Expect(printEnv(exec)).To(Equal(fmt.Sprintf("A=%d ONLY_%d=x", i, i)))
+	}
+}
+
+func TestFingerprint(t *testing.T) {
+	g := NewWithT(t)
+	provider := plain("fake")
+	provider.ProfileSourcedEnvVarsPolicy = credentials.ProfileSourcedEnvVarsReplace
+	provider.ExecConfig.Env[0].Value = "s3cret"
+	resolver := newResolver(t, credentials.Options{Providers: []credentials.Provider{provider}})
+	base := func() clientcmdv1.Cluster {
+		return clientcmdv1.Cluster{Server: "https://c1", Extensions: []clientcmdv1.NamedExtension{
+			extension(envsExtension, `{"C":"1","D":"2","E":"3","F":"4"}`),
+		}}
+	}
+	fingerprint := func(name string, change func(*clientcmdv1.Cluster)) string {
+		cluster := base()
+		change(&cluster)
+		return resolve(t, resolver, profileOf(name, cluster)).Fingerprint()
+	}
+	same := func(*clientcmdv1.Cluster) {}
+	want := fingerprint("c1", same)
+	for range 20 {
+		g.Expect(fingerprint("c2", same)).To(Equal(want), "neither the profile's name nor the order of a map matters")
+	}
+	g.Expect(want).NotTo(ContainSubstring("s3cret"))
+	for what, change := range map[string]func(*clientcmdv1.Cluster){
+		"server":      func(c *clientcmdv1.Cluster) { c.Server = "https://c2" },
+		"server name": func(c *clientcmdv1.Cluster) { c.TLSServerName = "c2" },
+		"proxy":       func(c *clientcmdv1.Cluster) { c.ProxyURL = "http://proxy" },
+		"compression": func(c *clientcmdv1.Cluster) { c.DisableCompression = true },
+		"environment": func(c *clientcmdv1.Cluster) { c.Extensions[0] = extension(envsExtension, `{"C":"2"}`) },
+	} {
+		g.Expect(fingerprint("c1", change)).NotTo(Equal(want), what)
+	}
+}
+
+func TestEveryFormOfPrintingAnAccessIsHarmless(t *testing.T) {
+	g := NewWithT(t)
+	provider := plain("fake")
+	provider.ExecConfig.Env[0].Value = "s3cret"
+	resolver := newResolver(t, credentials.Options{Providers: []credentials.Provider{provider}})
+	access := resolve(t, resolver, profileOf("c1", clientcmdv1.Cluster{Server: "https://c1"}))
+	given := credentials.FromRESTConfig(&rest.Config{Host: "https://c1", BearerToken: "s3cret"})
+	for _, format := range []string{"%v", "%+v", "%#v", "%s", "%q"} {
+		g.Expect(fmt.Sprintf(format, access)).To(Equal(`access to https://c1 by provider "fake"`))
+		g.Expect(fmt.Sprintf(format, given)).To(Equal(`access to https://c1`))
+		g.Expect(fmt.Sprintf(format, []any{access, given, provider, resolver})).NotTo(ContainSubstring("s3cret"))
+	}
+}
