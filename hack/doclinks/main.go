@@ -3,8 +3,9 @@
 
 // Doclinks checks the Markdown files of a tree, by default that of the current
 // directory: relative links lead to files that exist, anchors to headings, and
-// every file under docs/ can be found from README.md or docs/README.md. It
-// leaves links to other sites alone.
+// every file under docs/ can be found from README.md or docs/README.md, and a
+// code block below a comment "from: FILE" shows what FILE holds from its
+// package clause on. It leaves links to other sites alone.
 //
 //	go run ./hack/doclinks [DIR]
 //
@@ -52,6 +53,11 @@ func check(tree fs.FS) ([]string, error) {
 	var faults []string
 	found := map[string]bool{} // files that are linked from where it counts
 	for _, name := range slices.Sorted(maps.Keys(pages)) {
+		for _, quote := range pages[name].quotes {
+			if fault := compare(tree, quote); fault != "" {
+				faults = append(faults, fmt.Sprintf("%s:%d: %s: %s", name, quote.line, quote.file, fault))
+			}
+		}
 		for _, link := range pages[name].links {
 			target, anchor, local := resolve(name, link.target)
 			if !local {
@@ -124,6 +130,22 @@ func follow(tree fs.FS, pages map[string]page, target, anchor string) string {
 	}
 	if page, ok := pages[target]; ok && anchor != "" && !page.anchors[anchor] {
 		return "no such heading"
+	}
+	return ""
+}
+
+// compare says what is wrong with a quote of a file, if anything.
+func compare(tree fs.FS, q quote) string {
+	text, err := fs.ReadFile(tree, q.file)
+	if err != nil {
+		return "no such file"
+	}
+	source := string(text)
+	if at := strings.Index(source, "\npackage "); at >= 0 {
+		source = source[at+1:]
+	}
+	if strings.TrimSpace(source) != strings.TrimSpace(q.text) {
+		return "the code block below differs from the file"
 	}
 	return ""
 }

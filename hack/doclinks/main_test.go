@@ -80,6 +80,24 @@ func TestCheck(t *testing.T) {
 			want: []string{"docs/b.md: linked from none of README.md, docs/README.md"},
 		},
 		{
+			name: "a code block that shows a file as it is",
+			files: map[string]string{
+				"README.md": "<!-- from: main.go -->\n```go\npackage main\n\nfunc main() {}\n```\n```\nother\n```\n",
+				"main.go":   "// Licence\n\npackage main\n\nfunc main() {}\n",
+			},
+		},
+		{
+			name: "a code block that shows a file as it was, and one that shows none",
+			files: map[string]string{
+				"README.md": "<!-- from: main.go -->\n```go\npackage old\n```\n<!-- from: gone.go -->\n```\n```\n",
+				"main.go":   "// Licence\n\npackage main\n",
+			},
+			want: []string{
+				"README.md:1: main.go: the code block below differs from the file",
+				"README.md:5: gone.go: no such file",
+			},
+		},
+		{
 			name: "hidden folders, bin and testdata are left alone",
 			files: map[string]string{
 				".cache/a.md": "[x](x.md)\n", "bin/a.md": "[x](x.md)\n", "pkg/testdata/a.md": "[x](x.md)\n",

@@ -14,6 +14,7 @@ import (
 type page struct {
 	links   []link
 	anchors map[string]bool
+	quotes  []quote
 }
 
 type link struct {
@@ -21,21 +22,30 @@ type link struct {
 	target string
 }
 
+// A quote is a code block that shows a file.
+type quote struct {
+	line int
+	file string
+	text string
+}
+
 var (
 	inlineCode = regexp.MustCompile("`[^`]+`")
 	// [text](target "title"), the reference definition [name]: target, HTML.
 	linkForms = regexp.MustCompile(`\]\(<?([^)\s>]+)>?(?:\s+"[^"]*")?\)|^\s{0,3}\[[^\]]+\]:\s+(\S+)|(?:href|src)="([^"]+)"`)
+	quoteMark = regexp.MustCompile(`^<!-- from: (\S+) -->$`)
 	heading   = regexp.MustCompile(`^#{1,6}\s+(.*?)\s*#*$`)
 	linkText  = regexp.MustCompile(`!?\[([^\]]*)\]\([^)]*\)`)
 	anchorTag = regexp.MustCompile(`<a\s+(?:id|name)="([^"]+)"`)
 )
 
-// parse reads links, and anchors of headings that start with #, outside of
-// fenced code blocks.
+// parse reads links, anchors of headings that start with #, both outside of
+// fenced code blocks, and quotes of files.
 func parse(text string) page {
 	p := page{anchors: map[string]bool{}}
 	fence := ""
 	number := 0
+	quoting := false
 	for line := range strings.Lines(text) {
 		number++
 		line = strings.TrimRight(line, "\r\n")
@@ -43,12 +53,19 @@ func parse(text string) page {
 			if fence == "" {
 				fence = marker
 			} else {
-				fence = ""
+				fence, quoting = "", false
 			}
 			continue
 		}
 		if fence != "" {
+			if quoting {
+				p.quotes[len(p.quotes)-1].text += line + "\n"
+			}
 			continue
+		}
+		if match := quoteMark.FindStringSubmatch(line); match != nil {
+			p.quotes = append(p.quotes, quote{line: number, file: match[1]})
+			quoting = true
 		}
 		if match := heading.FindStringSubmatch(line); match != nil {
 			p.addHeading(match[1])
