@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"regexp"
 	"slices"
 	"strings"
 )
@@ -40,16 +41,20 @@ func logs(message, cluster string) func(line string) bool {
 }
 
 // matters tells whether somebody who looks for a fault wants to see the line:
-// all but what is logged at raised verbosity alone.
+// all but what is logged at raised verbosity alone, by zap or by client-go.
 func matters(line string) bool {
 	if l, ok := parseLogLine(line); ok {
 		return l.level == "info" || l.level == "error"
 	}
-	return !isClientGoInfo(line)
+	return !clientGoInfo.MatchString(line)
 }
 
-// lastWords returns the last of the lines, or where there is a panic, the first
-// from there.
+// clientGoInfo matches a line like "I1120 16:12:18.000000 …", and those that
+// follow it where a value takes more than one.
+var clientGoInfo = regexp.MustCompile(`^(I\d{4} |\s|$)`)
+
+// lastWords returns what a program logged last, or where it panicked, how that
+// begins.
 func lastWords(lines []string) []string {
 	const enough = 12
 	panicked := slices.IndexFunc(lines, func(line string) bool {
@@ -58,12 +63,13 @@ func lastWords(lines []string) []string {
 	if panicked >= 0 {
 		return lines[panicked:min(len(lines), panicked+enough)]
 	}
-	return lines[max(0, len(lines)-enough):]
-}
-
-// isClientGoInfo tells whether the line begins as "I1120 16:12:18.000000" does.
-func isClientGoInfo(line string) bool {
-	return len(line) > 5 && line[0] == 'I' && strings.Trim(line[1:5], "0123456789") == "" && line[5] == ' '
+	var words []string
+	for _, line := range lines {
+		if matters(line) {
+			words = append(words, line)
+		}
+	}
+	return words[max(0, len(words)-enough):]
 }
 
 // shorten makes a log line one for humans: the message and its fields, those
@@ -79,11 +85,12 @@ func shorten(line string, names ...string) string {
 			return slices.Contains([]string{"ts", "level", "msg", "stacktrace"}, name)
 		})
 	}
-	text := l.message
+	var text strings.Builder
+	text.WriteString(l.message)
 	for _, name := range names {
 		if value, ok := l.fields[name]; ok {
-			text += fmt.Sprintf(" %s=%v", name, value)
+			fmt.Fprintf(&text, " %s=%v", name, value)
 		}
 	}
-	return text
+	return text.String()
 }

@@ -31,7 +31,8 @@ const usage = `Usage: quickstart [--keep]
 
 Shows Rollcall at work: starts a hub and three member clusters on this machine,
 runs one controller over them, and checks what it does while clusters join,
-leave, and get new tokens. Needs Go and a module proxy; no Docker, no cluster.
+leave, and get new tokens. Needs Go and a module proxy on Linux or macOS; no
+Docker, no cluster.
 Run it in Rollcall's source tree: make quickstart, or
 
   go run ./hack/quickstart

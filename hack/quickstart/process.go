@@ -10,7 +10,9 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
+	"syscall"
 	"time"
 )
 
@@ -42,6 +44,14 @@ func goTool(ctx context.Context, r *report, dir string, args ...string) (string,
 	return strings.TrimSpace(stdout.String()), nil
 }
 
+// ownGroup keeps a Ctrl-C in the terminal away from the program, which is
+// stopped in its turn. The function that it returns asks it, and what it
+// started, to end.
+func ownGroup(command *exec.Cmd) (terminate func() error) {
+	command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	return func() error { return syscall.Kill(-command.Process.Pid, syscall.SIGTERM) }
+}
+
 type writerFunc func(p []byte)
 
 func (f writerFunc) Write(p []byte) (int, error) {
@@ -64,11 +74,11 @@ type process struct {
 // startProcess starts the program. What it writes is recorded, and written to
 // the files name.out and name.log in the folder.
 func startProcess(name, dir, path string, args ...string) (*process, error) {
-	stdout, err := os.OpenFile(dir+"/"+name+".out", os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600)
+	stdout, err := os.OpenFile(filepath.Join(dir, name+".out"), os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600)
 	if err != nil {
 		return nil, err
 	}
-	stderr, err := os.OpenFile(dir+"/"+name+".log", os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600)
+	stderr, err := os.OpenFile(filepath.Join(dir, name+".log"), os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600)
 	if err != nil {
 		return nil, errors.Join(err, stdout.Close())
 	}

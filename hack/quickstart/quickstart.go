@@ -73,7 +73,8 @@ func (q *quickstart) explain(err error) error {
 	if err == nil || q.controller == nil {
 		return err
 	}
-	lines := lastWords(q.controller.stderr.Matching(matters))
+	logged, _ := q.controller.stderr.From(0)
+	lines := lastWords(logged)
 	if len(lines) == 0 {
 		return err
 	}

@@ -182,8 +182,8 @@ func (q *quickstart) replaceToken(ctx context.Context, r *report) error {
 	if err := q.expectUntouched(m); err != nil {
 		return err
 	}
-	r.Explain("Its connections were cut, and made again with the new token. “%s” was", engaged)
-	r.Explain("logged once for %s: caches and watches went on where they were.", clusterName(m))
+	r.Explain("The controller came back with the new token. “%s” was logged once for", engaged)
+	r.Explain("%s: its caches and watches went on where they were.", clusterName(m))
 	return nil
 }
 
@@ -203,6 +203,7 @@ func (q *quickstart) revoke(ctx context.Context, r *report, m *member, token str
 	if err != nil {
 		return fmt.Errorf("expected %s to answer 401 to the revoked token, it answers %d: %w", m.name, status, err)
 	}
+	r.Explain("%s's API server answers 401 to the old token, and its connections were cut:", m.name)
 	return nil
 }
 

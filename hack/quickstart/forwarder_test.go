@@ -1,0 +1,88 @@
+// Copyright The Rollcall Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"bufio"
+	"io"
+	"net"
+	"testing"
+
+	. "github.com/onsi/gomega"
+	"go.uber.org/goleak"
+)
+
+func TestForwarder(t *testing.T) {
+	g := NewWithT(t)
+	echo, err := net.Listen("tcp", "127.0.0.1:0")
+	g.Expect(err).NotTo(HaveOccurred())
+	served := make(chan struct{})
+	go func() {
+		defer close(served)
+		for {
+			conn, err := echo.Accept()
+			if err != nil {
+				return
+			}
+			go func() {
+				defer conn.Close()
+				_, _ = io.Copy(conn, conn)
+			}()
+		}
+	}()
+	f, err := newForwarder(echo.Addr().String())
+	g.Expect(err).NotTo(HaveOccurred())
+
+	first := dial(g, f)
+	g.Expect(first.ask("hello")).To(Equal("hello\n"))
+
+	f.Cut()
+	g.Expect(first.ask("still there?")).To(BeEmpty(), "the connection is cut")
+
+	second := dial(g, f)
+	g.Expect(second.ask("hello again")).To(Equal("hello again\n"), "a new one is not")
+
+	f.Close()
+	g.Expect(second.ask("and now?")).To(BeEmpty())
+	_, err = net.Dial("tcp", f.Addr())
+	g.Expect(err).To(HaveOccurred(), "nobody listens any more")
+
+	g.Expect(echo.Close()).To(Succeed())
+	<-served
+	goleak.VerifyNone(t)
+}
+
+func TestForwarderToNobody(t *testing.T) {
+	g := NewWithT(t)
+	nobody, err := net.Listen("tcp", "127.0.0.1:0")
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(nobody.Close()).To(Succeed())
+
+	f, err := newForwarder(nobody.Addr().String())
+	g.Expect(err).NotTo(HaveOccurred())
+	defer f.Close()
+	g.Expect(dial(g, f).ask("hello")).To(BeEmpty())
+}
+
+type caller struct {
+	conn   net.Conn
+	answer *bufio.Reader
+}
+
+func dial(g *WithT, f *forwarder) *caller {
+	conn, err := net.Dial("tcp", f.Addr())
+	g.Expect(err).NotTo(HaveOccurred())
+	return &caller{conn: conn, answer: bufio.NewReader(conn)}
+}
+
+// ask sends a line and returns the one that comes back, "" where the connection
+// has ended.
+func (c *caller) ask(line string) string {
+	_, _ = io.WriteString(c.conn, line+"\n")
+	answer, err := c.answer.ReadString('\n')
+	if err != nil {
+		_ = c.conn.Close()
+	}
+	return answer
+}

@@ -1,0 +1,59 @@
+// Copyright The Rollcall Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"slices"
+	"testing"
+
+	. "github.com/onsi/gomega"
+)
+
+const engagedLine = `{"level":"info","ts":"2026-11-20T16:24:21Z","msg":"Cluster is engaged","cluster":"fleet/asia","server":"https://127.0.0.1:6443","provider":"token-secret","after":0.045}`
+
+func TestLogLines(t *testing.T) {
+	g := NewWithT(t)
+	g.Expect(logs(engaged, "fleet/asia")(engagedLine)).To(BeTrue())
+	g.Expect(logs(engaged, "fleet/europe")(engagedLine)).To(BeFalse())
+	g.Expect(logs(disengaged, "fleet/asia")(engagedLine)).To(BeFalse())
+	g.Expect(logs("", "")("ConfigMap")).To(BeFalse())
+
+	g.Expect(shorten(engagedLine, "cluster", "provider", "error")).To(Equal("Cluster is engaged cluster=fleet/asia provider=token-secret"))
+	g.Expect(shorten(engagedLine)).To(Equal("Cluster is engaged after=0.045 cluster=fleet/asia provider=token-secret server=https://127.0.0.1:6443"))
+	g.Expect(shorten("panic: no")).To(Equal("panic: no"))
+}
+
+func TestLastWords(t *testing.T) {
+	verbose := []string{
+		`{"level":"debug","msg":"Starting EventSource"}`,
+		`{"level":"Level(-5)","msg":"Reconciling"}`,
+		`I1120 16:24:21.313196   20133 round_trippers.go:632] "Response" headers=<`,
+		"\tCache-Control: public",
+		" >",
+		"",
+	}
+	failure := `{"level":"error","msg":"Reconciler error"}`
+	refusal := `E1120 16:24:21.313196   20133 reflector.go:227] "Failed to watch"`
+
+	for _, tc := range []struct {
+		name  string
+		lines []string
+		want  []string
+	}{
+		{"nothing logged is nothing to show", nil, nil},
+		{"what only raised verbosity shows is left out",
+			slices.Concat(verbose, []string{engagedLine}, verbose, []string{failure, refusal}, verbose),
+			[]string{engagedLine, failure, refusal}},
+		{"twelve lines are enough",
+			append(slices.Repeat([]string{failure}, 20), engagedLine),
+			append(slices.Repeat([]string{failure}, 11), engagedLine)},
+		{"of a panic the beginning counts",
+			slices.Concat([]string{failure}, verbose, []string{"panic: no", "", "goroutine 1 [running]:", "main.main()", "\tmain.go:7"}),
+			[]string{"panic: no", "", "goroutine 1 [running]:", "main.main()", "\tmain.go:7"}},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			NewWithT(t).Expect(lastWords(tc.lines)).To(Equal(tc.want))
+		})
+	}
+}

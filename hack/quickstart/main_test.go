@@ -1,0 +1,48 @@
+// Copyright The Rollcall Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"bytes"
+	"os"
+	"testing"
+
+	. "github.com/onsi/gomega"
+	"go.uber.org/goleak"
+)
+
+// role is the environment variable that makes the test binary another program.
+const role = "QUICKSTART_TEST_ROLE"
+
+func TestMain(m *testing.M) {
+	switch os.Getenv(role) {
+	case "quickstart":
+		main()
+	case "talker":
+		talk()
+	default:
+		goleak.VerifyTestMain(m)
+	}
+}
+
+func TestCommandLine(t *testing.T) {
+	for _, tc := range []struct {
+		name       string
+		args       []string
+		wantCode   int
+		wantStderr string
+	}{
+		{"help is no failure", []string{"--help"}, exitOK, "Usage: quickstart"},
+		{"arguments are refused", []string{"now"}, exitUsage, `takes no arguments, got "now"`},
+		{"unknown flags are refused", []string{"--kept"}, exitUsage, "Usage: quickstart"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			g := NewWithT(t)
+			var stdout, stderr bytes.Buffer
+			g.Expect(run(t.Context(), tc.args, &stdout, &stderr)).To(Equal(tc.wantCode))
+			g.Expect(stderr.String()).To(ContainSubstring(tc.wantStderr))
+			g.Expect(stdout.String()).To(BeEmpty())
+		})
+	}
+}
