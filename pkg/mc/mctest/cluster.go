@@ -140,6 +140,18 @@ func (c *Cluster) Move() {
 	}
 }
 
+// Rebuild replaces the cluster by a new one at the same address: it holds
+// nothing but its first namespaces, kube-system has another UID, and resource
+// versions begin anew. Tokens and certificates stay, and all connections end. A
+// client that resumes a watch of the old cluster misses what is written in the
+// new one, as it would with a real cluster.
+func (c *Cluster) Rebuild() {
+	c.tb.Helper()
+	if err := c.server.Rebuild(); err != nil {
+		c.tb.Errorf("mctest: rebuilding %s: %v", c.name, err)
+	}
+}
+
 // RotateCA gives the cluster a new certificate authority and certificate.
 // Connections that are open stay so; client certificates of the old authority
 // are no longer accepted.

@@ -235,6 +235,20 @@ func TestMove(t *testing.T) {
 	g.Expect(err).NotTo(HaveOccurred())
 }
 
+func TestRebuild(t *testing.T) {
+	g := NewWithT(t)
+	c := mctest.New(t, mctest.Options{Objects: []client.Object{newConfigMap("a")}})
+	cs := kubernetes.NewForConfigOrDie(c.Config())
+	before := c.UID()
+	c.Rebuild()
+	g.Expect(c.UID()).NotTo(BeEmpty())
+	g.Expect(c.UID()).NotTo(Equal(before))
+	g.Eventually(func() error {
+		_, err := cs.CoreV1().ConfigMaps("default").Get(t.Context(), "a", metav1.GetOptions{})
+		return err
+	}).Should(MatchError(apierrors.IsNotFound, "IsNotFound"), "the old client reaches the new cluster")
+}
+
 func TestCounters(t *testing.T) {
 	g := NewWithT(t)
 	c := mctest.New(t)

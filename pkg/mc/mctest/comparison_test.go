@@ -6,6 +6,7 @@ package mctest_test
 import (
 	"bytes"
 	"encoding/json"
+	"maps"
 	"net/http"
 	"slices"
 	"strings"
@@ -22,14 +23,14 @@ import (
 
 // TestComparison asks both servers the same and compares what they answer.
 func TestComparison(t *testing.T) {
-	real := realServer(t)
+	kubernetes := realServer(t)
 	cluster := mctest.New(t).Config()
-	for _, config := range []*rest.Config{real, cluster} {
+	for _, config := range []*rest.Config{kubernetes, cluster} {
 		s := connect(t, config)
 		s.define(t, definition(widgetKind, apiextensionsv1.NamespaceScoped, true), widgetKind)
 	}
 	t.Run("resources that both serve are described alike", func(t *testing.T) {
-		theirs, ours := describe(t, real), describe(t, cluster)
+		theirs, ours := describe(t, kubernetes), describe(t, cluster)
 		missing := []string{}
 		for name, want := range theirs {
 			got, ok := ours[name]
@@ -52,7 +53,7 @@ func TestComparison(t *testing.T) {
 	for _, q := range questions {
 		t.Run(q.name, func(t *testing.T) {
 			g := NewWithT(t)
-			g.Expect(ask(t, cluster, q)).To(Equal(ask(t, real, q)))
+			g.Expect(ask(t, cluster, q)).To(Equal(ask(t, kubernetes, q)))
 		})
 	}
 }
@@ -116,14 +117,12 @@ func ask(t *testing.T, config *rest.Config, q question) answer {
 		t.Fatal(err)
 	}
 	r.Header.Set("Content-Type", "application/json")
-	for key, values := range q.header {
-		r.Header[key] = values
-	}
+	maps.Copy(r.Header, q.header)
 	response, err := c.Do(r)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer response.Body.Close() //nolint:errcheck // It was only read.
+	defer response.Body.Close()
 	var body bytes.Buffer
 	if _, err := body.ReadFrom(response.Body); err != nil {
 		t.Fatal(err)

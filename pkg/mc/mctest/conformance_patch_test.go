@@ -191,6 +191,35 @@ var applyBehaviours = []behaviour{
 		g.Expect(got.Object["spec"]).To(Equal(map[string]any{"color": "red"}))
 		g.Expect(got.Object["status"]).To(Equal(map[string]any{"ready": true}))
 	}},
+	{"lists of custom resources are applied as their definition says", func(t *testing.T, s *server) {
+		g := NewWithT(t)
+		w := newCustom(widgetKind, s.namespace(t), "a", map[string]any{})
+		g.Expect(s.client.Create(t.Context(), w)).To(Succeed())
+		for _, condition := range []string{"Ready", "Synced"} {
+			status := newCustom(widgetKind, w.GetNamespace(), "a", nil)
+			delete(status.Object, "spec")
+			status.Object["status"] = map[string]any{"conditions": []any{map[string]any{"type": condition, "status": "True"}}}
+			g.Expect(s.client.Status().Apply(t.Context(), client.ApplyConfigurationFromUnstructured(status), client.FieldOwner(condition))).To(Succeed())
+		}
+		g.Expect(s.client.Get(t.Context(), client.ObjectKeyFromObject(w), w)).To(Succeed())
+		conditions, _, err := unstructured.NestedSlice(w.Object, "status", "conditions")
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(conditions).To(HaveLen(2))
+	}},
+	{"owners of metadata share it", func(t *testing.T, s *server) {
+		g := NewWithT(t)
+		namespace := s.namespace(t)
+		for _, owner := range []string{"one", "two"} {
+			w := newCustom(widgetKind, namespace, "a", map[string]any{})
+			w.SetLabels(map[string]string{owner: "yes"})
+			w.SetFinalizers([]string{"mctest.example.org/" + owner})
+			g.Expect(s.client.Apply(t.Context(), client.ApplyConfigurationFromUnstructured(w), client.FieldOwner(owner))).To(Succeed())
+		}
+		w := newCustom(widgetKind, namespace, "a", nil)
+		g.Expect(s.client.Get(t.Context(), client.ObjectKeyFromObject(w), w)).To(Succeed())
+		g.Expect(w.GetLabels()).To(And(HaveKey("one"), HaveKey("two")))
+		g.Expect(w.GetFinalizers()).To(ConsistOf("mctest.example.org/one", "mctest.example.org/two"))
+	}},
 	{"applying needs a field manager", func(t *testing.T, s *server) {
 		err := s.clientset.CoreV1().RESTClient().Patch(types.ApplyPatchType).Namespace(s.namespace(t)).Resource("configmaps").Name("a").
 			Body([]byte(`{"apiVersion":"v1","kind":"ConfigMap"}`)).Do(t.Context()).Error()

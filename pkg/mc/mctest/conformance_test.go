@@ -21,6 +21,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 
@@ -182,7 +183,15 @@ func definition(kind metav1.GroupVersionKind, scope apiextensionsv1.ResourceScop
 				"spec": {Type: "object", XPreserveUnknownFields: &preserve, Properties: map[string]apiextensionsv1.JSONSchemaProps{
 					"color": {Type: "string"},
 				}},
-				"status": {Type: "object", XPreserveUnknownFields: &preserve},
+				"status": {Type: "object", XPreserveUnknownFields: &preserve, Properties: map[string]apiextensionsv1.JSONSchemaProps{
+					"conditions": {
+						Type: "array", XListType: ptr.To("map"), XListMapKeys: []string{"type"},
+						Items: &apiextensionsv1.JSONSchemaPropsOrArray{Schema: &apiextensionsv1.JSONSchemaProps{
+							Type: "object", Required: []string{"type"}, XPreserveUnknownFields: &preserve,
+							Properties: map[string]apiextensionsv1.JSONSchemaProps{"type": {Type: "string"}, "status": {Type: "string"}},
+						}},
+					},
+				}},
 			},
 		}},
 		SelectableFields: []apiextensionsv1.SelectableField{{JSONPath: ".spec.color"}},

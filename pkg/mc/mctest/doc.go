@@ -34,15 +34,17 @@
 //
 //   - No admission, no authorization (a [Fault] may forbid), no webhooks.
 //   - No validation or defaulting beyond metadata: an invalid spec is stored.
-//     Unknown fields of built-in types are dropped, never rejected.
+//     Unknown fields of Go types are dropped, never rejected; those of custom
+//     resources are kept.
 //   - No controllers, and so no garbage collection: owner references and
 //     propagation policies do nothing. One controller is imitated: a namespace
 //     that is deleted takes its content with it.
 //   - No conversion: the versions of a kind show the same fields. Core and
 //     events.k8s.io Events are the exception.
 //   - Fields are tracked (metadata.managedFields) from the first server-side
-//     apply on. Custom resources are applied without their schema, so that
-//     each list in them has one owner.
+//     apply on, not from creation on. Types of [Options].Scheme that have no
+//     CustomResourceDefinition are applied without a schema, so that each list
+//     in them has one owner.
 //   - No Table output, no OpenAPI, no subresources but status, a service
 //     account's token and those that finish namespaces and certificate
 //     signing requests: no logs, exec, proxy, scale or eviction.

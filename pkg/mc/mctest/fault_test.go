@@ -6,6 +6,8 @@ package mctest_test
 import (
 	"context"
 	"errors"
+	"fmt"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -154,6 +156,29 @@ func TestWatchesUnderFaults(t *testing.T) {
 		w = open(t, c, metav1.ListOptions{ResourceVersion: rv})
 		g.Expect(apierrors.FromObject(next(t, w).Object)).To(MatchError(apierrors.IsResourceExpired, "IsResourceExpired"))
 		g.Eventually(func() int { return c.OpenWatches("") }).Should(BeZero())
+	})
+	t.Run("informers list again while watches expire, and stay", func(t *testing.T) {
+		g := NewWithT(t)
+		c := mctest.New(t)
+		informer, _ := newInformer(t, kubernetes.NewForConfigOrDie(c.Config()))
+		c.Fault(mctest.Expired)
+		revision(t, c, "a")
+		g.Eventually(informer.GetStore().ListKeys).WithTimeout(long).Should(ConsistOf("default/a"))
+		g.Eventually(func() int { return c.OpenWatches("configmaps") }).WithTimeout(long).Should(Equal(1))
+	})
+	t.Run("a watch whose client does not read ends", func(t *testing.T) {
+		g := NewWithT(t)
+		c := mctest.New(t, mctest.Options{WatchWriteTimeout: brief})
+		body, err := kubernetes.NewForConfigOrDie(c.Config()).CoreV1().RESTClient().Get().
+			AbsPath("/api/v1/configmaps").Param("watch", "true").Stream(t.Context())
+		g.Expect(err).NotTo(HaveOccurred())
+		defer body.Close()
+		for i := range 20 {
+			cm := newConfigMap(fmt.Sprint("big-", i))
+			cm.Data = map[string]string{"x": strings.Repeat("x", 1<<20)}
+			g.Expect(c.Create(cm)).To(Succeed(), "the writer does not wait")
+		}
+		g.Eventually(func() int { return c.OpenWatches("") }).WithTimeout(long).Should(BeZero())
 	})
 	t.Run("a watch from before the history was compacted ends with 410", func(t *testing.T) {
 		g := NewWithT(t)

@@ -11,7 +11,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/managedfields"
-	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 )
 
 // merged applies a configuration to an object.
@@ -54,12 +53,11 @@ func (s *Server) acceptTracked(t Target, object runtime.Object) (*unstructured.U
 	return out, s.accept(out, t.Resource)
 }
 
-// fieldManager merges by the schema of built-in types, and by the shape of the
-// data, with lists as a whole, for all others.
+// fieldManager merges by the schema of the type.
 func (s *Server) fieldManager(t Target) (*managedfields.FieldManager, error) {
-	converter := managedfields.NewDeducedTypeConverter()
-	if clientgoscheme.Scheme.Recognizes(t.Resource.GroupVersionKind) && !t.Resource.Custom {
-		converter = s.types.converter()
+	converter, err := s.typeConverter(t.Resource)
+	if err != nil {
+		return nil, err
 	}
 	return managedfields.NewDefaultCRDFieldManager(converter, sameVersion{}, nothingDefaulted{}, creator{},
 		t.Resource.GroupVersionKind, t.Resource.GroupVersion(), t.Subresource, nil)

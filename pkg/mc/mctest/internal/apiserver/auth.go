@@ -7,6 +7,7 @@ import (
 	"crypto/rand"
 	"crypto/x509"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -29,7 +30,7 @@ type tokenEntry struct {
 }
 
 func (t *tokens) add(token string, user User, expires time.Time) {
-	user.Groups = append(user.Groups[:len(user.Groups):len(user.Groups)], "system:authenticated")
+	user.Groups = authenticated(user.Groups)
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.known == nil {
@@ -75,8 +76,12 @@ func (s *Server) authenticate(r *http.Request) (User, bool) {
 	}); err != nil {
 		return User{}, false
 	}
-	groups := append(leaf.Subject.Organization[:len(leaf.Subject.Organization):len(leaf.Subject.Organization)], "system:authenticated")
-	return User{Username: leaf.Subject.CommonName, Groups: groups}, true
+	return User{Username: leaf.Subject.CommonName, Groups: authenticated(leaf.Subject.Organization)}, true
+}
+
+// authenticated adds the group that every user belongs to who is known.
+func authenticated(groups []string) []string {
+	return append(slices.Clone(groups), "system:authenticated")
 }
 
 // public reports whether a path is served to anybody.

@@ -71,6 +71,7 @@ func (s *Server) reloadCustomResources() {
 		defined.Insert(schema.GroupResource{Group: crd.Spec.Group, Resource: crd.Spec.Names.Plural})
 		custom = append(custom, resource.FromCustomResourceDefinition(crd)...)
 	}
+	clear(s.converters)
 	before := s.catalog.Load()
 	s.catalog.Store(s.types.catalog.With(custom))
 	for _, r := range before.All() {

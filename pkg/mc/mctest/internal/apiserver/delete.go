@@ -5,7 +5,6 @@ package apiserver
 
 import (
 	"errors"
-	"fmt"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metainternal "k8s.io/apimachinery/pkg/apis/meta/internalversion"
@@ -84,11 +83,10 @@ func (t Target) checkPreconditions(object *unstructured.Unstructured, p *metav1.
 		return nil
 	}
 	if p.UID != nil && *p.UID != object.GetUID() {
-		return t.conflict(fmt.Errorf("Precondition failed: UID in precondition: %s, UID in object meta: %s", *p.UID, object.GetUID())) //nolint:staticcheck // As the API server words it.
+		return t.preconditionFailed("UID", string(*p.UID), string(object.GetUID()))
 	}
 	if p.ResourceVersion != nil && *p.ResourceVersion != object.GetResourceVersion() {
-		return t.conflict(fmt.Errorf("Precondition failed: ResourceVersion in precondition: %s, ResourceVersion in object meta: %s", //nolint:staticcheck // As the API server words it.
-			*p.ResourceVersion, object.GetResourceVersion()))
+		return t.preconditionFailed("ResourceVersion", *p.ResourceVersion, object.GetResourceVersion())
 	}
 	return nil
 }

@@ -93,15 +93,15 @@ func (e *encoder) goObject(raw []byte) (runtime.Object, error) {
 	return object, json.Unmarshal(raw, object)
 }
 
-// page is a part of a list.
-type page struct {
+// Page is a part of a list.
+type Page struct {
 	records   []*store.Record
 	revision  uint64
 	next      string // continue token
 	remaining *int64
 }
 
-func (p *page) meta() metav1.ListMeta {
+func (p *Page) meta() metav1.ListMeta {
 	return metav1.ListMeta{
 		ResourceVersion:    strconv.FormatUint(p.revision, 10),
 		Continue:           p.next,
@@ -110,7 +110,7 @@ func (p *page) meta() metav1.ListMeta {
 }
 
 // list writes a page.
-func (e *encoder) list(w http.ResponseWriter, p *page) error {
+func (e *encoder) list(w http.ResponseWriter, p *Page) error {
 	if e.protobuf {
 		return e.protobufList(w, p)
 	}
@@ -141,7 +141,7 @@ func (e *encoder) list(w http.ResponseWriter, p *page) error {
 	return nil
 }
 
-func (e *encoder) protobufList(w http.ResponseWriter, p *page) error {
+func (e *encoder) protobufList(w http.ResponseWriter, p *Page) error {
 	items := make([]runtime.Object, len(p.records))
 	for i, rec := range p.records {
 		raw, err := e.json(rec)

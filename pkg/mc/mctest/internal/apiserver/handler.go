@@ -221,7 +221,7 @@ func (s *Server) serveDeleteCollection(w http.ResponseWriter, r *http.Request, t
 	if err != nil {
 		return err
 	}
-	return enc.list(w, &page{records: records, revision: s.store.Revision()})
+	return enc.list(w, &Page{records: records, revision: s.store.Revision()})
 }
 
 func (s *Server) serveList(w http.ResponseWriter, r *http.Request, t Target, enc *encoder) error {

@@ -138,11 +138,18 @@ func (s *Server) namespace(name string) (*unstructured.Unstructured, error) {
 	return decode(rec, t.Resource)
 }
 
-func (s *Server) createNamespace(name string) error {
-	object := &unstructured.Unstructured{}
-	object.SetName(name)
-	_, err := s.Create(s.namespaceTarget(name), object, WriteOptions{})
-	return err
+// createNamespaces makes those that each cluster has.
+func (s *Server) createNamespaces() error {
+	for _, name := range []string{
+		metav1.NamespaceDefault, metav1.NamespaceSystem, metav1.NamespacePublic, corev1.NamespaceNodeLease,
+	} {
+		object := &unstructured.Unstructured{}
+		object.SetName(name)
+		if _, err := s.Create(s.namespaceTarget(name), object, WriteOptions{}); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // emptyNamespace deletes what is in a namespace that is going, as the namespace

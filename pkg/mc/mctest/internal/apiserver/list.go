@@ -44,10 +44,10 @@ func parseContinuation(token string) (continuation, error) {
 }
 
 // Records are those of the page.
-func (p *page) Records() []*store.Record { return p.records }
+func (p *Page) Records() []*store.Record { return p.records }
 
 // List reads the objects of the target's namespace, or of all.
-func (s *Server) List(t Target, o *metainternal.ListOptions) (*page, error) {
+func (s *Server) List(t Target, o *metainternal.ListOptions) (*Page, error) {
 	if err := invalidOptions("ListOptions", internalvalidation.ValidateListOptions(o, true)); err != nil {
 		return nil, err
 	}
@@ -87,7 +87,7 @@ func (s *Server) List(t Target, o *metainternal.ListOptions) (*page, error) {
 
 // snapshot reads the records that a list starts from, and after which key it
 // goes on.
-func (s *Server) snapshot(t Target, o *metainternal.ListOptions, wanted uint64) (*page, string, error) {
+func (s *Server) snapshot(t Target, o *metainternal.ListOptions, wanted uint64) (*Page, string, error) {
 	var after string
 	exact := uint64(0)
 	switch {
@@ -107,7 +107,7 @@ func (s *Server) snapshot(t Target, o *metainternal.ListOptions, wanted uint64) 
 		if wanted > revision {
 			return nil, "", tooLarge(wanted, revision)
 		}
-		return &page{records: records, revision: revision}, after, nil
+		return &Page{records: records, revision: revision}, after, nil
 	}
 	records, err := s.store.ListAt(storage, t.Namespace, exact)
 	switch {
@@ -123,7 +123,7 @@ func (s *Server) snapshot(t Target, o *metainternal.ListOptions, wanted uint64) 
 	case err != nil:
 		return nil, "", err
 	}
-	return &page{records: records, revision: exact}, after, nil
+	return &Page{records: records, revision: exact}, after, nil
 }
 
 func parseRevision(version string) (uint64, error) {

@@ -6,6 +6,7 @@ package apiserver
 import (
 	"context"
 	"crypto/tls"
+	"errors"
 	"io"
 	"log"
 	"net"
@@ -14,8 +15,8 @@ import (
 	"sync/atomic"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/managedfields"
 	"k8s.io/client-go/rest"
 
 	"github.com/rollcall-dev/rollcall/pkg/mc/mctest/internal/listener"
@@ -43,7 +44,10 @@ type Server struct {
 	store   *store.Store
 	// catalog changes as CustomResourceDefinitions come and go.
 	catalog   atomic.Pointer[resource.Catalog]
-	catalogMu sync.Mutex
+	catalogMu sync.Mutex // serialises changes of the catalog
+	// converters are made when a custom resource is applied for the first
+	// time. Guarded by catalogMu.
+	converters map[schema.GroupVersionKind]managedfields.TypeConverter
 	// changed tells open watches that the catalog or the faults are others.
 	changed signal
 
@@ -80,16 +84,17 @@ func New(options Options) (*Server, error) {
 	if options.WatchWriteTimeout == 0 {
 		options.WatchWriteTimeout = 30 * time.Second
 	}
-	s := &Server{types: options.Types, options: options, store: store.New(options.History), admin: newToken()}
+	s := &Server{
+		types: options.Types, options: options, store: store.New(options.History), admin: newToken(),
+		converters: map[schema.GroupVersionKind]managedfields.TypeConverter{},
+	}
 	s.catalog.Store(options.Types.catalog)
 	s.tokens.add(s.admin, User{Username: "admin", UID: "admin", Groups: []string{"system:masters"}}, time.Time{})
 	if err := s.RotateAuthority(); err != nil {
 		return nil, err
 	}
-	for _, name := range []string{metav1.NamespaceDefault, metav1.NamespaceSystem, metav1.NamespacePublic, corev1.NamespaceNodeLease} {
-		if err := s.createNamespace(name); err != nil {
-			return nil, err
-		}
+	if err := s.createNamespaces(); err != nil {
+		return nil, err
 	}
 	l, err := listener.New()
 	if err != nil {
@@ -134,7 +139,7 @@ func (s *Server) Close() {
 	l.Close()
 	l.Release()
 	s.listenerMu.Unlock()
-	s.http.Close() //nolint:errcheck // Its listeners are closed already.
+	s.http.Close()
 	l.CloseConnections(false)
 	s.requests.close()
 	s.running.Wait()
@@ -162,6 +167,20 @@ func (s *Server) Move() error {
 	s.serve(next)
 	s.listenerMu.Unlock()
 	return s.applyFaults()
+}
+
+// Rebuild drops all objects and makes the initial ones anew, as if another
+// cluster had been installed at the same address.
+func (s *Server) Rebuild() error {
+	s.listenerMu.Lock()
+	l := s.listener.Load()
+	l.Close()
+	l.CloseConnections(false)
+	s.store.Reset()
+	s.reloadCustomResources()
+	err := s.createNamespaces()
+	s.listenerMu.Unlock()
+	return errors.Join(err, s.applyFaults())
 }
 
 // RotateAuthority gives the server a new certificate, signed by a new

@@ -9,8 +9,8 @@ import (
 	"slices"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/validate/content"
 	"k8s.io/apimachinery/pkg/api/validation"
-	"k8s.io/apimachinery/pkg/api/validation/path"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -96,6 +96,11 @@ func (t Target) conflict(err error) error {
 	return apierrors.NewConflict(t.Resource.GroupResource(), t.Name, err)
 }
 
+func (t Target) preconditionFailed(what, want, got string) error {
+	return t.conflict(fmt.Errorf("Precondition failed: %[1]s in precondition: %[2]s, %[1]s in object meta: %[3]s", //nolint:staticcheck // As a real server words it.
+		what, want, got))
+}
+
 // checkNamespace fills in the namespace of an object that goes to a target.
 func (t Target) checkNamespace(object *unstructured.Unstructured) error {
 	switch namespace := object.GetNamespace(); {
@@ -123,7 +128,10 @@ func (t Target) validName(name string, prefix bool) []string {
 		return validation.NameIsDNS1035Label(name, prefix)
 	}
 	if t.Resource.Group == "rbac.authorization.k8s.io" {
-		return path.ValidatePathSegmentName(name, prefix)
+		if prefix {
+			return content.IsPathSegmentPrefix(name)
+		}
+		return content.IsPathSegmentName(name)
 	}
 	return validation.NameIsDNSSubdomain(name, prefix)
 }

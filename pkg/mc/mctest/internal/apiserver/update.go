@@ -5,7 +5,6 @@ package apiserver
 
 import (
 	"errors"
-	"fmt"
 	"reflect"
 	"strconv"
 
@@ -39,7 +38,7 @@ func (s *Server) Update(t Target, object *unstructured.Unstructured, o WriteOpti
 	}
 	return s.modify(t, o, func(current *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 		if uid := object.GetUID(); uid != "" && uid != current.GetUID() {
-			return nil, t.conflict(fmt.Errorf("Precondition failed: UID in precondition: %s, UID in object meta: %s", uid, current.GetUID())) //nolint:staticcheck // As the API server words it.
+			return nil, t.preconditionFailed("UID", string(uid), string(current.GetUID()))
 		}
 		return object.DeepCopy(), nil
 	})

@@ -40,6 +40,9 @@ type watcher struct {
 	buffer  bytes.Buffer
 	// cursor is the revision up to which the client has been told.
 	cursor uint64
+	// survived is a fault that ends other watches, but not those that begin
+	// with a list while it is in force.
+	survived *activeFault
 }
 
 var errWatchEnds = errors.New("watch ends")
@@ -63,7 +66,7 @@ func (s *Server) serveWatch(w http.ResponseWriter, r *http.Request, req *request
 		return unexplained(err.Error())
 	}
 	if enc.protobuf {
-		return unacceptableWatch
+		return errUnacceptableWatch
 	}
 	initial := from == 0
 	if options.SendInitialEvents != nil {
@@ -94,7 +97,7 @@ func (s *Server) serveWatch(w http.ResponseWriter, r *http.Request, req *request
 	return nil
 }
 
-var unacceptableWatch = &apierrors.StatusError{ErrStatus: metav1.Status{
+var errUnacceptableWatch = &apierrors.StatusError{ErrStatus: metav1.Status{
 	Status:  metav1.StatusFailure,
 	Code:    http.StatusNotAcceptable,
 	Reason:  metav1.StatusReasonNotAcceptable,
@@ -108,6 +111,7 @@ func (w *watcher) run(ctx context.Context, initial, markEnd bool, timeout time.D
 	defer bookmark.Stop()
 
 	if initial {
+		w.survived = w.server.faults.find(Expired, w.request.attributes)
 		w.initial(markEnd)
 	}
 	if w.flush() != nil {
@@ -115,7 +119,7 @@ func (w *watcher) run(ctx context.Context, initial, markEnd bool, timeout time.D
 	}
 	for {
 		serverChanged := w.server.changed.wait()
-		if w.interrupted(ctx, initial) != nil {
+		if w.interrupted(ctx) != nil {
 			return
 		}
 		written, err := w.catchUp()
@@ -154,14 +158,12 @@ func (w *watcher) initial(markEnd bool) {
 
 // interrupted deals with what may befall a watch besides events. It waits while
 // the server hangs.
-func (w *watcher) interrupted(ctx context.Context, initial bool) error {
+func (w *watcher) interrupted(ctx context.Context) error {
 	if w.server.catalog.Load().Find(w.target.Resource.GroupVersionResource()) == nil {
 		return errWatchEnds
 	}
-	if !initial || w.cursor > 0 {
-		if w.server.faults.find(Expired, w.request.attributes) != nil {
-			return w.expire()
-		}
+	if expired := w.server.faults.find(Expired, w.request.attributes); expired != nil && expired != w.survived {
+		return w.expire()
 	}
 	for {
 		hang := w.server.faults.find(Hang, w.request.attributes)

@@ -21,7 +21,7 @@ func hold(address string) (release func()) {
 	if err != nil {
 		return none
 	}
-	release = func() { syscall.Close(fd) } //nolint:errcheck // Nothing is left to do about it.
+	release = func() { syscall.Close(fd) }
 	// As Go sets it on listeners, so that the two may share the port.
 	if err := syscall.SetsockoptInt(fd, syscall.SOL_SOCKET, syscall.SO_REUSEADDR, 1); err != nil {
 		release()

@@ -70,7 +70,7 @@ func (l *Listener) Close() {
 	if l.inner == nil {
 		return
 	}
-	l.inner.Close() //nolint:errcheck // It is gone either way.
+	l.inner.Close()
 	l.inner = nil
 	l.hold = hold(l.address)
 }
@@ -147,7 +147,7 @@ func (l *Listener) CloseConnections(reset bool) {
 		if reset {
 			c.Reset()
 		} else {
-			c.Close() //nolint:errcheck // It is gone either way.
+			c.Close()
 		}
 	}
 }
@@ -158,11 +158,12 @@ func (l *Listener) gate() <-chan struct{} {
 	return l.frozen
 }
 
-// adopt tracks a connection, and reports whether it is to be reset.
+// adopt tracks a connection, and reports whether it is to be reset: because all
+// are, or because the listener was closed while it was accepted.
 func (l *Listener) adopt(c *Conn) (reset bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.reset {
+	if l.reset || l.inner == nil {
 		return true
 	}
 	l.conns[c] = struct{}{}
@@ -209,7 +210,7 @@ func (c *Conn) Reset() {
 	if tcp, ok := c.Conn.(*net.TCPConn); ok {
 		tcp.SetLinger(0) //nolint:errcheck // Closing is all that is left to do.
 	}
-	c.Close() //nolint:errcheck // It is gone either way.
+	c.Close()
 }
 
 // Close ends the connection.

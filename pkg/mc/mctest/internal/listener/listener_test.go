@@ -28,7 +28,7 @@ func echo(t *testing.T, l *Listener) {
 				return
 			}
 			conns.Go(func() {
-				defer c.Close()      //nolint:errcheck // Its end is all that matters.
+				defer c.Close()
 				_, _ = io.Copy(c, c) // It ends with an error when the connection does.
 			})
 		}
@@ -58,7 +58,7 @@ func dial(t *testing.T, l *Listener) net.Conn {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { c.Close() }) //nolint:errcheck // Tests close some themselves.
+	t.Cleanup(func() { c.Close() })
 	return c
 }
 

@@ -5,6 +5,7 @@ package resource
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"sync"
 
@@ -15,8 +16,9 @@ import (
 // Catalog is the set of resources that a server has. It is immutable and may
 // be shared by servers.
 type Catalog struct {
-	base *Catalog // nil for the resources of a scheme
-	own  map[schema.GroupVersionResource]*Resource
+	base  *Catalog // nil for the resources of a scheme
+	own   map[schema.GroupVersionResource]*Resource
+	kinds map[schema.GroupVersionKind]*Resource
 
 	// documents is nil where nothing is kept: a thousand clusters with the
 	// same custom resources would hold a thousand copies.
@@ -24,9 +26,14 @@ type Catalog struct {
 }
 
 func newCatalog(base *Catalog, resources []*Resource) *Catalog {
-	c := &Catalog{base: base, own: make(map[schema.GroupVersionResource]*Resource, len(resources))}
+	c := &Catalog{
+		base:  base,
+		own:   make(map[schema.GroupVersionResource]*Resource, len(resources)),
+		kinds: make(map[schema.GroupVersionKind]*Resource, len(resources)),
+	}
 	for _, r := range resources {
 		c.own[r.GroupVersionResource()] = r
+		c.kinds[r.GroupVersionKind] = r
 	}
 	if base == nil {
 		c.documents = &sync.Map{}
@@ -52,13 +59,8 @@ func (c *Catalog) Find(gvr schema.GroupVersionResource) *Resource {
 
 // FindKind returns the resource that serves a kind, or nil.
 func (c *Catalog) FindKind(gvk schema.GroupVersionKind) *Resource {
-	for _, r := range c.own {
-		if r.GroupVersionKind == gvk {
-			return r
-		}
-	}
-	if c.base == nil {
-		return nil
+	if r := c.kinds[gvk]; r != nil || c.base == nil {
+		return r
 	}
 	return c.base.FindKind(gvk)
 }
@@ -98,7 +100,5 @@ func (c *Catalog) collect(set map[schema.GroupVersionResource]*Resource) {
 	if c.base != nil {
 		c.base.collect(set)
 	}
-	for gvr, r := range c.own {
-		set[gvr] = r
-	}
+	maps.Copy(set, c.own)
 }

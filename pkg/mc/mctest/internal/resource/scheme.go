@@ -56,8 +56,7 @@ func fromGoType(gvk schema.GroupVersionKind, goType reflect.Type, outside sets.S
 	plural, singular := meta.UnsafeGuessKindToResource(gvk)
 	gk := gvk.GroupKind()
 	known := builtin[gk]
-	_, hasSpec := jsonStruct(goType, "spec")
-	_, hasStatus := jsonStruct(goType, "status")
+	hasSpec, hasStatus := hasStruct(goType, "spec"), hasStruct(goType, "status")
 	r := &Resource{
 		GroupVersionKind: gvk,
 		Plural:           plural.Resource,
@@ -75,16 +74,16 @@ func fromGoType(gvk schema.GroupVersionKind, goType reflect.Type, outside sets.S
 	return r
 }
 
-// jsonStruct finds the struct under a JSON name among the fields of a type.
-func jsonStruct(t reflect.Type, name string) (reflect.StructField, bool) {
+// hasStruct reports whether a type has a struct under a JSON name.
+func hasStruct(t reflect.Type, name string) bool {
 	for field := range t.Fields() {
 		tag, _, _ := strings.Cut(field.Tag.Get("json"), ",")
 		kind := field.Type.Kind()
 		if tag == name && (kind == reflect.Struct || kind == reflect.Pointer) {
-			return field, true
+			return true
 		}
 	}
-	return reflect.StructField{}, false
+	return false
 }
 
 // served keeps the stable versions of a kind if there are any.

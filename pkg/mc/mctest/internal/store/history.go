@@ -4,9 +4,9 @@
 package store
 
 import (
+	"cmp"
 	"maps"
 	"slices"
-	"sort"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -42,6 +42,19 @@ func (s *Store) Compact() {
 	}
 }
 
+// Reset forgets everything, and counts revisions from the start again.
+func (s *Store) Reset() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, t := range s.tables {
+		if t.changed != nil {
+			close(t.changed)
+		}
+	}
+	s.revision, s.compacted = firstRevision, 0
+	clear(s.tables)
+}
+
 // append adds an event, forgets the oldest beyond the limit, and wakes those
 // who wait.
 func (t *table) append(event Event, limit int) {
@@ -60,7 +73,10 @@ func (t *table) append(event Event, limit int) {
 
 // after is the index of the first event that is newer than a revision.
 func (t *table) after(revision uint64) int {
-	return sort.Search(len(t.events), func(i int) bool { return t.events[i].Object.Revision > revision })
+	i, _ := slices.BinarySearchFunc(t.events, revision+1, func(event Event, revision uint64) int {
+		return cmp.Compare(event.Object.Revision, revision)
+	})
+	return i
 }
 
 // before is the sorted list of records as of a revision within history.

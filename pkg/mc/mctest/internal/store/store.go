@@ -62,10 +62,14 @@ type table struct {
 	changed chan struct{}
 }
 
+// firstRevision is that of an empty store. It is not zero, which to clients of
+// an API server means no revision in particular.
+const firstRevision = 1
+
 // New returns an empty store whose resources each remember their latest
 // history writes.
 func New(history int) *Store {
-	return &Store{history: history, revision: 1, tables: map[schema.GroupResource]*table{}}
+	return &Store{history: history, revision: firstRevision, tables: map[schema.GroupResource]*table{}}
 }
 
 // Revision is that of the latest write to any resource.
