@@ -18,7 +18,8 @@ import (
 )
 
 // Coordinator engages every cluster with every component, whichever of the
-// two comes first, once each. All methods may be called from any goroutine.
+// two comes first, once each. Where a component is added just as a name is
+// engaged again, it may hear of the successor twice. All methods may be called from any goroutine.
 type Coordinator struct {
 	mu      sync.Mutex // guards what follows; not held while a component is called
 	aware   []multicluster.Aware
@@ -48,13 +49,37 @@ func (c *Coordinator) AddAware(r multicluster.Aware) {
 	c.mu.Unlock()
 
 	for name, e := range engaged {
-		if e.ctx.Err() != nil {
-			continue
-		}
+		c.engageLate(r, name, e)
+	}
+}
+
+// engageLate engages a cluster with a component that was added after it. Should
+// the name be engaged again meanwhile, Engage tells the component too, maybe
+// before it has heard of the cluster that was: then it is told of the successor
+// once more, for that must be the last it hears of.
+func (c *Coordinator) engageLate(r multicluster.Aware, name multicluster.ClusterName, e *engagement) {
+	if c.current(name) != e {
+		return
+	}
+	for e != nil {
 		if err := r.Engage(e.ctx, name, e.cluster); err != nil {
 			log.FromContext(e.ctx).Error(err, "Failed to engage a cluster with a component added late", "cluster", name)
 		}
+		told := e
+		if e = c.current(name); e == told {
+			return
+		}
 	}
+}
+
+// current returns the engagement of that name, nil if it has ended.
+func (c *Coordinator) current(name multicluster.ClusterName) *engagement {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if e := c.engaged[name]; e != nil && e.ctx.Err() == nil {
+		return e
+	}
+	return nil
 }
 
 // Engage engages the cluster with all components, those there now and those
