@@ -7,19 +7,29 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"github.com/rollcall-dev/rollcall/pkg/mc/internal/parking"
 	"github.com/rollcall-dev/rollcall/pkg/mc/multicluster"
 )
 
 // ClusterNotFoundWrapper passes requests to another reconciler and takes
 // multicluster.ErrClusterNotFound from it for success: a request for a cluster
 // that has left is done. Should the cluster come back, its first listing
-// enqueues its objects anew, so nothing is lost.
+// enqueues its objects anew.
+//
+// A request that met multicluster.ErrClusterNotReady, because a cluster that it
+// needs is not engaged yet, waits: the controller enqueues it again when that
+// cluster is engaged.
 type ClusterNotFoundWrapper[request comparable] struct {
 	wrapped reconcile.TypedReconciler[request]
 }
+
+// notReadyRetry is when a request is tried again that cannot wait for the
+// cluster's engagement, since nobody is there to tell of it.
+const notReadyRetry = 30 * time.Second
 
 // NewClusterNotFoundWrapper wraps a reconciler in a ClusterNotFoundWrapper.
 func NewClusterNotFoundWrapper[request comparable](w reconcile.TypedReconciler[request]) reconcile.TypedReconciler[request] {
@@ -29,10 +39,17 @@ func NewClusterNotFoundWrapper[request comparable](w reconcile.TypedReconciler[r
 // Reconcile calls the wrapped reconciler.
 func (r *ClusterNotFoundWrapper[request]) Reconcile(ctx context.Context, req request) (reconcile.Result, error) {
 	result, err := r.wrapped.Reconcile(ctx, req)
-	if errors.Is(err, multicluster.ErrClusterNotFound) {
+	switch {
+	case errors.Is(err, multicluster.ErrClusterNotReady):
+		if name, ok := multicluster.NotReadyCluster(err); ok && parking.Park(ctx, name) {
+			return reconcile.Result{}, nil
+		}
+		return reconcile.Result{RequeueAfter: notReadyRetry}, nil
+	case errors.Is(err, multicluster.ErrClusterNotFound):
 		return reconcile.Result{}, nil
+	default:
+		return result, err
 	}
-	return result, err
 }
 
 // String names the wrapped reconciler.

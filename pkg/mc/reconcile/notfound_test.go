@@ -1,0 +1,108 @@
+// Copyright The Rollcall Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package reconcile_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/rollcall-dev/rollcall/pkg/mc/multicluster"
+	mcreconcile "github.com/rollcall-dev/rollcall/pkg/mc/reconcile"
+)
+
+func TestClusterNotFoundWrapper(t *testing.T) {
+	type key struct{}
+	other := errors.New("other")
+	again := reconcile.Result{RequeueAfter: time.Minute}
+	for _, tc := range []struct {
+		name       string
+		result     reconcile.Result
+		err        error
+		wantResult reconcile.Result
+		wantErr    error
+	}{
+		{
+			name: "a success stays one, with its result", result: again, wantResult: again,
+		},
+		{
+			name: "any other error is passed on, with its result", result: again, err: other, wantResult: again, wantErr: other,
+		},
+		{
+			name:    "a terminal error stays terminal",
+			err:     reconcile.TerminalError(other),
+			wantErr: reconcile.TerminalError(nil),
+		},
+		{
+			name: "a cluster that has left ends the request", err: multicluster.ErrClusterNotFound,
+		},
+		{
+			name: "the error may be wrapped", err: fmt.Errorf("cannot read the pod: %w", multicluster.NotFoundError("eu")),
+		},
+		{
+			name: "the error may be one of several", err: errors.Join(other, multicluster.NotFoundError("eu")),
+		},
+		{
+			name: "a cluster that is not ready ends the request too: it is listed anew once it is",
+			err:  multicluster.NotReadyError("eu", "Connecting"),
+		},
+		{
+			name: "what else the reconciler asked for is dropped", result: again, err: multicluster.NotFoundError("eu"),
+		},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			g := NewWithT(t)
+			want, ctx := request("eu", "ns", "pod"), context.WithValue(t.Context(), key{}, true)
+			var calls int
+			wrapper := mcreconcile.NewClusterNotFoundWrapper(mcreconcile.Func(func(got context.Context, req mcreconcile.Request) (reconcile.Result, error) {
+				calls++
+				g.Expect(got).To(BeIdenticalTo(ctx))
+				g.Expect(req).To(Equal(want))
+				return tc.result, tc.err
+			}))
+			result, err := wrapper.Reconcile(ctx, want)
+			g.Expect(calls).To(Equal(1))
+			g.Expect(result).To(Equal(tc.wantResult))
+			if tc.wantErr == nil {
+				g.Expect(err).NotTo(HaveOccurred())
+			} else {
+				g.Expect(err).To(MatchError(tc.wantErr))
+			}
+		})
+	}
+}
+
+type nameless struct{}
+
+func (*nameless) Reconcile(context.Context, ticket) (reconcile.Result, error) {
+	return reconcile.Result{}, multicluster.ErrClusterNotFound
+}
+
+type titled struct{ nameless }
+
+func (*titled) String() string { return "ticket seller" }
+
+func TestClusterNotFoundWrapperOfAnyRequestBearsTheNameOfWhatItWraps(t *testing.T) {
+	for _, tc := range []struct {
+		name    string
+		wrapped reconcile.TypedReconciler[ticket]
+		want    string
+	}{
+		{"one with a name", &titled{}, "ticket seller"},
+		{"one without", &nameless{}, "*reconcile_test.nameless"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			g := NewWithT(t)
+			wrapper := mcreconcile.NewClusterNotFoundWrapper(tc.wrapped)
+			g.Expect(fmt.Sprint(wrapper)).To(Equal(tc.want))
+			_, err := wrapper.Reconcile(t.Context(), ticket{7})
+			g.Expect(err).NotTo(HaveOccurred())
+		})
+	}
+}
