@@ -115,7 +115,7 @@ func (p *Provider) Start(ctx context.Context, aware multicluster.Aware) error {
 		}
 	}
 	if p.hubConfig() == nil {
-		return errors.New("cluster inventory API provider: no hub known: set Options.Hub or call SetupWithManager")
+		return multicluster.TerminalError(errors.New("cluster inventory API provider: no hub known: set Options.Hub or call SetupWithManager"))
 	}
 	return p.Fleet.Start(ctx, aware)
 }

@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
 	mchandler "github.com/rollcall-dev/rollcall/pkg/mc/handler"
+	"github.com/rollcall-dev/rollcall/pkg/mc/internal/identity"
 	"github.com/rollcall-dev/rollcall/pkg/mc/multicluster"
 	mcreconcile "github.com/rollcall-dev/rollcall/pkg/mc/reconcile"
 	mcsource "github.com/rollcall-dev/rollcall/pkg/mc/source"
@@ -115,13 +116,17 @@ func WithClusterFilter(filter ClusterFilterFunc) EngageOptions {
 	return EngageOptions{filters: []ClusterFilterFunc{filter}}
 }
 
-// WithClustersFromProvider watches only the clusters that the given provider
-// has under the same name: of the manager's provider, or of one that it is
-// composed of.
+// WithClustersFromProvider watches only the clusters of the given provider: the
+// manager's, or one that it is composed of. The latter may know a cluster by
+// what is left of its name after a prefix.
 func WithClustersFromProvider(ctx context.Context, provider multicluster.Provider) EngageOptions {
 	return WithClusterFilter(func(clusterName multicluster.ClusterName, cl cluster.Cluster) bool {
-		own, err := provider.Get(ctx, clusterName)
-		return err == nil && own == cl
+		for i := range clusterName {
+			if own, err := provider.Get(ctx, clusterName[i:]); err == nil && identity.Same(own, cl) {
+				return true
+			}
+		}
+		return false
 	})
 }
 

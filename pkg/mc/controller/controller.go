@@ -16,7 +16,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/source"
 
+	"github.com/rollcall-dev/rollcall/pkg/mc/internal/identity"
 	"github.com/rollcall-dev/rollcall/pkg/mc/internal/requestlog"
 	mcmanager "github.com/rollcall-dev/rollcall/pkg/mc/manager"
 	"github.com/rollcall-dev/rollcall/pkg/mc/multicluster"
@@ -84,6 +86,7 @@ func NewTypedUnmanaged[request mcreconcile.ClusterAware[request]](name string, m
 	}
 
 	c := &mcController[request]{
+		name:        name,
 		syncTimeout: options.CacheSyncTimeout,
 		engagements: map[multicluster.ClusterName]*engagement[request]{},
 	}
@@ -144,6 +147,7 @@ type plainQueue[request comparable] struct {
 
 type mcController[request mcreconcile.ClusterAware[request]] struct {
 	controller.TypedController[request]
+	name        string
 	syncTimeout time.Duration
 
 	// running counts the goroutines that start sources.
@@ -155,6 +159,10 @@ type mcController[request mcreconcile.ClusterAware[request]] struct {
 	// clusters is the queue where that knows clusters, nil otherwise. It is
 	// set before queue.
 	clusters clusterQueue
+	// watchers are told of engagements.
+	watchers []mcsource.ClusterWatcher
+	// parked has the requests that wait for a cluster to be engaged.
+	parked parked[request]
 	// queue is what sources enqueue to. It is nil until they may be started, on
 	// the leader or for a warm-up.
 	queue   priorityqueue.PriorityQueue[request]
@@ -185,7 +193,22 @@ func (c *mcController[request]) Warmup(ctx context.Context) error {
 func (c *mcController[request]) Start(ctx context.Context) error {
 	defer c.running.Wait()
 	defer c.stop()
+	defer metrics.add(c)()
 	return c.TypedController.Start(ctx)
+}
+
+// Watch starts a source once, and tells it of engagements if it is a
+// ClusterWatcher.
+func (c *mcController[request]) Watch(src source.TypedSource[request]) error {
+	if watcher, ok := src.(mcsource.ClusterWatcher); ok {
+		c.mu.Lock()
+		c.watchers = append(c.watchers, watcher)
+		for _, e := range c.engagements {
+			watcher.ClusterJoined(e.ctx, e.name, e.cluster)
+		}
+		c.mu.Unlock()
+	}
+	return c.TypedController.Watch(src)
 }
 
 func (c *mcController[request]) MultiClusterWatch(src mcsource.TypedSource[client.Object, request]) error {
@@ -207,7 +230,7 @@ func (c *mcController[request]) Engage(ctx context.Context, name multicluster.Cl
 		return nil // it has left again already, or nobody is here any more
 	}
 	if old := c.engagements[name]; old != nil {
-		if old.cluster == cl && old.parent == ctx {
+		if identity.Same(old.cluster, cl) && identity.Same(old.parent, ctx) {
 			return nil
 		}
 		c.disengageLocked(old)
@@ -217,6 +240,9 @@ func (c *mcController[request]) Engage(ctx context.Context, name multicluster.Cl
 	context.AfterFunc(e.ctx, func() { c.disengage(e) })
 	if c.queue != nil {
 		c.launchLocked(e)
+	}
+	for _, watcher := range c.watchers {
+		watcher.ClusterJoined(e.ctx, name, cl)
 	}
 	return nil
 }
@@ -236,6 +262,9 @@ func (c *mcController[request]) launchLocked(e *engagement[request]) {
 	for _, src := range c.sources {
 		c.watchLocked(e, src)
 	}
+	for _, req := range c.parked.take(e.name) {
+		c.queue.Add(req)
+	}
 }
 
 func (c *mcController[request]) disengage(e *engagement[request]) {
@@ -253,6 +282,9 @@ func (c *mcController[request]) disengageLocked(e *engagement[request]) {
 	e.end()
 	if c.clusters != nil {
 		c.clusters.Drop(e.name)
+	}
+	for _, watcher := range c.watchers {
+		watcher.ClusterLeft(e.name, e.cluster)
 	}
 }
 

@@ -6,6 +6,7 @@ package controller_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync"
 	"testing"
 
@@ -18,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
+	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
@@ -36,6 +38,44 @@ func TestMain(m *testing.M) {
 type fakeCluster struct {
 	cluster.Cluster
 	_ int // so that two of them are not the same
+}
+
+// changingCluster tells when a test changes it.
+type changingCluster struct {
+	fakeCluster
+	changed []func()
+}
+
+func (c *changingCluster) NotifyChange(_ context.Context, changed func()) {
+	c.changed = append(c.changed, changed)
+}
+
+func (c *changingCluster) change() {
+	for _, changed := range c.changed {
+		changed()
+	}
+}
+
+// series returns what is scraped of a metric, as "label=value … number".
+func series(name string) []string {
+	families, err := ctrlmetrics.Registry.Gather()
+	if err != nil {
+		return []string{err.Error()}
+	}
+	var all []string
+	for _, family := range families {
+		if family.GetName() != name {
+			continue
+		}
+		for _, m := range family.GetMetric() {
+			text := ""
+			for _, l := range m.GetLabel() {
+				text += l.GetName() + "=" + l.GetValue() + " "
+			}
+			all = append(all, text+fmt.Sprint(m.GetGauge().GetValue()))
+		}
+	}
+	return all
 }
 
 type reconcilerFunc = mcreconcile.Func

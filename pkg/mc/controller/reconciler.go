@@ -12,6 +12,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	mccontext "github.com/rollcall-dev/rollcall/pkg/mc/context"
+	"github.com/rollcall-dev/rollcall/pkg/mc/internal/parking"
+	"github.com/rollcall-dev/rollcall/pkg/mc/multicluster"
 	mcreconcile "github.com/rollcall-dev/rollcall/pkg/mc/reconcile"
 )
 
@@ -24,6 +26,9 @@ type clusterReconciler[request mcreconcile.ClusterAware[request]] struct {
 
 func (r *clusterReconciler[request]) Reconcile(ctx context.Context, req request) (reconcile.Result, error) {
 	ctx = mccontext.WithCluster(ctx, req.Cluster())
+	ctx = parking.With(ctx, func(until multicluster.ClusterName) bool {
+		return r.controller.park(req, until)
+	})
 	e := r.controller.engagement(req.Cluster())
 	if e == nil {
 		// The local cluster, or one that a handler names although the

@@ -7,9 +7,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/cluster"
 
 	"github.com/rollcall-dev/rollcall/pkg/credentials"
@@ -87,8 +90,21 @@ func (k *keeper) newCluster(ctx context.Context, m *member) (cluster.Cluster, er
 	config.TLSClientConfig = rest.TLSClientConfig{}
 	config.Proxy, config.Dial = nil, nil
 	config.Transport = m.transport
-	opts := append([]cluster.Option{func(o *cluster.Options) { o.Logger = k.log }}, k.fleet.options.ClusterOptions...)
+	named := func(o *cluster.Options) {
+		o.Logger = k.log
+		o.Cache.DefaultWatchErrorHandler = k.watchFailed
+	}
+	opts := append([]cluster.Option{named}, k.fleet.options.ClusterOptions...)
 	return k.fleet.options.NewCluster(ctx, m.profile.Load(), config, opts...)
+}
+
+// watchFailed says which cluster's watch has failed. client-go, which goes on
+// trying, would leave that out.
+func (k *keeper) watchFailed(_ context.Context, r *cache.Reflector, err error) {
+	if errors.Is(err, io.EOF) || apierrors.IsResourceExpired(err) || apierrors.IsGone(err) || k.ctx.Err() != nil {
+		return // a watch that has run its time
+	}
+	k.log.Info("Watch failed, trying again", "type", r.TypeDescription(), "error", err.Error())
 }
 
 // approach is a way to a cluster that has been shown to work.

@@ -61,7 +61,7 @@ func (f *Fleet) Start(ctx context.Context, aware multicluster.Aware) error {
 	f.started = true
 	f.mu.Unlock()
 	if started {
-		return errors.New("fleet: started more than once; the manager starts it by itself")
+		return multicluster.TerminalError(errors.New("fleet: started more than once; the manager starts it by itself"))
 	}
 
 	roll := newRoll(ctx, f, aware)

@@ -139,7 +139,7 @@ func (k *keeper) serve(m *member) error {
 			return errors.Join(errClusterEnded, m.err)
 		case <-k.changed:
 			profile := k.latest.Load()
-			previous := m.profile.Swap(profile)
+			previous := m.setProfile(profile)
 			if retry == nil && inventory.Fingerprint(previous) == inventory.Fingerprint(profile) {
 				continue
 			}

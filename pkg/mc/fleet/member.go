@@ -6,6 +6,9 @@ package fleet
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
+	"sync"
 	"sync/atomic"
 
 	"k8s.io/client-go/rest"
@@ -13,6 +16,7 @@ import (
 
 	"github.com/rollcall-dev/rollcall/pkg/credentials"
 	"github.com/rollcall-dev/rollcall/pkg/inventory"
+	"github.com/rollcall-dev/rollcall/pkg/mc/multicluster"
 )
 
 // ProfileFrom returns the current profile of a cluster that a fleet engaged,
@@ -25,6 +29,8 @@ func ProfileFrom(cl cluster.Cluster) (*inventory.Profile, bool) {
 	return m.profile.Load(), true
 }
 
+var _ multicluster.ChangeNotifier = &member{}
+
 // member is the cluster that reconcilers are given. It stays the same while
 // what is under it is exchanged.
 type member struct {
@@ -33,6 +39,9 @@ type member struct {
 	profile   atomic.Pointer[inventory.Profile]
 	config    atomic.Pointer[rest.Config]
 	transport *swapTransport
+
+	mu      sync.Mutex // guards changed
+	changed map[*func()]struct{}
 
 	// The keeper's goroutine owns what follows.
 	access   *credentials.Access
@@ -55,6 +64,34 @@ func newMember(ctx context.Context, profile *inventory.Profile, a *approach) *me
 	m.config.Store(a.config)
 	m.ctx, m.cancel = context.WithCancel(ctx)
 	return m
+}
+
+// NotifyChange implements multicluster.ChangeNotifier: the function is called
+// after each change of the profile, of whatever kind.
+func (m *member) NotifyChange(ctx context.Context, changed func()) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.changed == nil {
+		m.changed = map[*func()]struct{}{}
+	}
+	m.changed[&changed] = struct{}{}
+	context.AfterFunc(ctx, func() {
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		delete(m.changed, &changed)
+	})
+}
+
+// setProfile makes the profile the current one and returns the one before.
+func (m *member) setProfile(profile *inventory.Profile) (previous *inventory.Profile) {
+	previous = m.profile.Swap(profile)
+	m.mu.Lock()
+	notify := slices.Collect(maps.Keys(m.changed))
+	m.mu.Unlock()
+	for _, changed := range notify {
+		(*changed)()
+	}
+	return previous
 }
 
 // GetConfig returns a copy of the configuration that leads to the cluster now.

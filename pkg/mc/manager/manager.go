@@ -128,7 +128,7 @@ func WithCoordinator(c Coordinator) Option {
 // New returns a manager for the local cluster that the config leads to and for
 // the clusters of the provider. A nil provider gives a manager of the local
 // cluster alone. A provider that is a multicluster.ProviderRunnable is started
-// by the manager, on the elected leader.
+// by the manager, on the elected leader unless an option says otherwise.
 func New(config *rest.Config, provider multicluster.Provider, opts manager.Options, mcOpts ...Option) (Manager, error) {
 	local, err := manager.New(config, opts)
 	if err != nil {
@@ -153,7 +153,11 @@ func WithMultiCluster(mgr manager.Manager, provider multicluster.Provider, mcOpt
 		}
 	}
 	if runnable, ok := provider.(multicluster.ProviderRunnable); ok {
-		if err := mgr.Add(&providerRunnable{provider: runnable, aware: m}); err != nil {
+		r := &providerRunnable{
+			provider: runnable, aware: m, onAllReplicas: m.providerOnAllReplicas,
+			log: mgr.GetLogger().WithName("provider"),
+		}
+		if err := mgr.Add(r); err != nil {
 			return nil, fmt.Errorf("cannot add the provider: %w", err)
 		}
 	}
@@ -164,6 +168,8 @@ type mcManager struct {
 	local       manager.Manager
 	provider    multicluster.Provider
 	coordinator Coordinator
+
+	providerOnAllReplicas bool
 }
 
 func (m *mcManager) Add(r Runnable) error {
@@ -243,14 +249,4 @@ func (i fieldIndexer) IndexField(ctx context.Context, obj client.Object, field s
 		return nil
 	}
 	return i.provider.IndexField(ctx, obj, field, extractValue)
-}
-
-// providerRunnable runs the provider with the controllers, on the leader.
-type providerRunnable struct {
-	provider multicluster.ProviderRunnable
-	aware    multicluster.Aware
-}
-
-func (r *providerRunnable) Start(ctx context.Context) error {
-	return r.provider.Start(ctx, r.aware)
 }

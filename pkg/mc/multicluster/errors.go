@@ -36,6 +36,35 @@ func NotReadyError(clusterName ClusterName, reason string) error {
 	return &notReadyError{clusterName: clusterName, reason: reason}
 }
 
+// NotReadyCluster returns the name of the cluster that an ErrClusterNotReady is
+// about, and whether the error tells.
+func NotReadyCluster(err error) (ClusterName, bool) {
+	var notReady *notReadyError
+	if !errors.As(err, &notReady) {
+		return "", false
+	}
+	return notReady.clusterName, true
+}
+
+// TerminalError marks an error of a ProviderRunnable's Start as one after which
+// it makes no sense to start the provider again: the manager ends with it.
+func TerminalError(err error) error {
+	return &terminalError{err: err}
+}
+
+// IsTerminal tells whether an error was marked by TerminalError.
+func IsTerminal(err error) bool {
+	var terminal *terminalError
+	return errors.As(err, &terminal)
+}
+
+type terminalError struct {
+	err error
+}
+
+func (e *terminalError) Error() string { return e.err.Error() }
+func (e *terminalError) Unwrap() error { return e.err }
+
 type notReadyError struct {
 	clusterName ClusterName
 	reason      string

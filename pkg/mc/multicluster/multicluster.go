@@ -56,5 +56,16 @@ type Provider interface {
 type ProviderRunnable interface {
 	// Start finds clusters and engages them with the Aware until the context
 	// ends. It blocks. All that it started has ended when it returns.
+	//
+	// After an error the manager starts the provider again, with backoff, unless
+	// the error is a TerminalError: then the manager ends.
 	Start(context.Context, Aware) error
+}
+
+// ChangeNotifier is implemented by clusters that know when what is known of
+// them changes, such as the labels of a profile, without being engaged anew.
+type ChangeNotifier interface {
+	// NotifyChange calls the function after each change until the context ends.
+	// The function must return at once.
+	NotifyChange(ctx context.Context, changed func())
 }

@@ -1,0 +1,66 @@
+// Copyright The Rollcall Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package manager
+
+import (
+	"context"
+	"time"
+
+	"github.com/go-logr/logr"
+	"k8s.io/apimachinery/pkg/util/wait"
+
+	"github.com/rollcall-dev/rollcall/pkg/mc/multicluster"
+)
+
+// WithProviderNeedLeaderElection says whether the provider runs on the elected
+// leader alone. Defaults to true, as for controllers. Set it to false for
+// webhooks that need the clusters on every replica, and for controllers that
+// are warmed up before the election: each replica then connects to all clusters.
+func WithProviderNeedLeaderElection(need bool) Option {
+	return func(m *mcManager) {
+		m.providerOnAllReplicas = !need
+	}
+}
+
+// providerRunnable runs the provider, and runs it again when it fails.
+type providerRunnable struct {
+	provider      multicluster.ProviderRunnable
+	aware         multicluster.Aware
+	log           logr.Logger
+	onAllReplicas bool
+}
+
+// NeedLeaderElection implements controller-runtime's LeaderElectionRunnable.
+func (r *providerRunnable) NeedLeaderElection() bool {
+	return !r.onAllReplicas
+}
+
+// steadyAfter is how long a provider must have run for the next failure to be
+// a first one.
+const steadyAfter = 5 * time.Minute
+
+func (r *providerRunnable) Start(ctx context.Context) error {
+	backoff := newProviderBackoff()
+	for {
+		started := time.Now()
+		err := r.provider.Start(ctx, r.aware)
+		if err == nil || ctx.Err() != nil || multicluster.IsTerminal(err) {
+			return err
+		}
+		if time.Since(started) >= steadyAfter {
+			backoff = newProviderBackoff()
+		}
+		delay := backoff.Step()
+		r.log.Error(err, "The provider has failed, starting it again", "after", delay)
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-time.After(delay):
+		}
+	}
+}
+
+func newProviderBackoff() wait.Backoff {
+	return wait.Backoff{Duration: time.Second, Factor: 2, Jitter: 0.2, Steps: 6, Cap: time.Minute}
+}

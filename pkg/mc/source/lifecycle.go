@@ -1,0 +1,135 @@
+// Copyright The Rollcall Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package source
+
+import (
+	"context"
+	"sync"
+
+	"k8s.io/client-go/util/workqueue"
+	"sigs.k8s.io/controller-runtime/pkg/cluster"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	"github.com/rollcall-dev/rollcall/pkg/mc/multicluster"
+	mcreconcile "github.com/rollcall-dev/rollcall/pkg/mc/reconcile"
+)
+
+// ClusterEventType is what has happened to a cluster.
+type ClusterEventType string
+
+const (
+	// ClusterJoined: the controller has been engaged with the cluster.
+	ClusterJoined ClusterEventType = "Joined"
+	// ClusterChanged: what is known of the cluster has changed, where the
+	// cluster is a multicluster.ChangeNotifier. Several changes may come as one.
+	ClusterChanged ClusterEventType = "Changed"
+	// ClusterLeft: the cluster is engaged no longer.
+	ClusterLeft ClusterEventType = "Left"
+)
+
+// ClusterEvent tells what has happened to a cluster.
+type ClusterEvent struct {
+	Type        ClusterEventType
+	ClusterName multicluster.ClusterName
+	// Cluster is the cluster. Once it has left, it cannot be talked to.
+	Cluster cluster.Cluster
+}
+
+// ClusterWatcher is a source that the controller tells of the clusters that it
+// is engaged with. The methods return at once, and are called in the order in
+// which things happen.
+type ClusterWatcher interface {
+	// ClusterJoined is told of an engagement, whose context is given.
+	ClusterJoined(ctx context.Context, name multicluster.ClusterName, cl cluster.Cluster)
+	// ClusterLeft is told when an engagement has ended, after the cluster's
+	// requests have been dropped.
+	ClusterLeft(name multicluster.ClusterName, cl cluster.Cluster)
+}
+
+// ClusterLifecycle is a source of the clusters' own coming and going. It
+// enqueues a Request for the cluster with an empty name and namespace when a
+// cluster joins, changes or leaves. Give it to WatchesRawSource of the builder
+// or to Watch of the controller:
+//
+//	mcbuilder.ControllerManagedBy(mgr).Named("clusters").
+//		WatchesRawSource(mcsource.ClusterLifecycle())
+func ClusterLifecycle() source.TypedSource[mcreconcile.Request] {
+	return TypedClusterLifecycle(func(_ context.Context, e ClusterEvent) []mcreconcile.Request {
+		return []mcreconcile.Request{{ClusterName: e.ClusterName}}
+	})
+}
+
+// TypedClusterLifecycle is a source of the clusters' own coming and going. It
+// enqueues what the function makes of each event, for the clusters that the
+// requests name. The function is called from one goroutine.
+func TypedClusterLifecycle[request mcreconcile.ClusterAware[request]](fn func(context.Context, ClusterEvent) []request) source.TypedSource[request] {
+	return &lifecycle[request]{fn: fn, wake: make(chan struct{}, 1)}
+}
+
+type lifecycle[request mcreconcile.ClusterAware[request]] struct {
+	fn   func(context.Context, ClusterEvent) []request
+	wake chan struct{} // holds a token when there are events
+
+	mu     sync.Mutex // guards events
+	events []ClusterEvent
+}
+
+var _ ClusterWatcher = &lifecycle[mcreconcile.Request]{}
+
+func (l *lifecycle[request]) ClusterJoined(ctx context.Context, name multicluster.ClusterName, cl cluster.Cluster) {
+	l.add(ClusterEvent{Type: ClusterJoined, ClusterName: name, Cluster: cl})
+	if notifier, ok := cl.(multicluster.ChangeNotifier); ok {
+		notifier.NotifyChange(ctx, func() {
+			l.add(ClusterEvent{Type: ClusterChanged, ClusterName: name, Cluster: cl})
+		})
+	}
+}
+
+func (l *lifecycle[request]) ClusterLeft(name multicluster.ClusterName, cl cluster.Cluster) {
+	l.add(ClusterEvent{Type: ClusterLeft, ClusterName: name, Cluster: cl})
+}
+
+func (l *lifecycle[request]) add(e ClusterEvent) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if n := len(l.events); n > 0 && l.events[n-1].Type == e.Type && l.events[n-1].ClusterName == e.ClusterName {
+		return // changes that nobody has looked at are one
+	}
+	l.events = append(l.events, e)
+	select {
+	case l.wake <- struct{}{}:
+	default:
+	}
+}
+
+func (l *lifecycle[request]) take() []ClusterEvent {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	events := l.events
+	l.events = nil
+	return events
+}
+
+// Start implements source.TypedSource.
+func (l *lifecycle[request]) Start(ctx context.Context, queue workqueue.TypedRateLimitingInterface[request]) error {
+	go func() {
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case <-l.wake:
+			}
+			for _, e := range l.take() {
+				for _, req := range l.fn(ctx, e) {
+					queue.Add(req)
+				}
+			}
+		}
+	}()
+	return nil
+}
+
+func (l *lifecycle[request]) String() string {
+	return "cluster lifecycle source"
+}
