@@ -70,6 +70,9 @@ func (a *authenticator) credential(ctx context.Context) (*credential, error) {
 		if c := a.current.Load(); c.isFresh(time.Now()) {
 			return c, nil
 		}
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
 		f, c, err := a.join()
 		if f == nil {
 			return c, err

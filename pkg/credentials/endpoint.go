@@ -7,6 +7,7 @@ import (
 	"crypto/x509"
 	"fmt"
 	"net"
+	"net/http"
 	"net/url"
 	"strings"
 
@@ -65,6 +66,16 @@ func newEndpoint(cluster *clientcmdv1.Cluster, provider *Provider) (*endpoint, e
 		e.ProxyURL = proxy.String()
 	}
 	return e, nil
+}
+
+// proxy returns the function for a transport: the endpoint's own proxy, or else
+// that of the environment.
+func (e *endpoint) proxy() func(*http.Request) (*url.URL, error) {
+	if e.ProxyURL == "" {
+		return http.ProxyFromEnvironment
+	}
+	proxy, err := url.Parse(e.ProxyURL)
+	return func(*http.Request) (*url.URL, error) { return proxy, err }
 }
 
 // Errors of these do not repeat the URL: it may have a password in it.

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/go-logr/logr/funcr"
+	"github.com/go-logr/logr/testr"
 	. "github.com/onsi/gomega"
 	clientcmdv1 "k8s.io/client-go/tools/clientcmd/api/v1"
 
@@ -99,11 +100,7 @@ func FuzzParseFile(f *testing.F) {
 			return
 		}
 		// What is accepted can be used.
-		resolver, err := credentials.New(credentials.Options{Providers: file.Providers, PluginDirs: []string{"/plugins"}})
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer resolver.Close()
+		resolver := newResolver(t, credentials.Options{Providers: file.Providers, PluginDirs: []string{"/plugins"}})
 		for _, provider := range file.Providers {
 			profile := profileOf("c1", clientcmdv1.Cluster{Server: "https://c1"})
 			profile.Status.AccessProviders[0].Name = provider.Name
@@ -133,6 +130,7 @@ func TestNewNamesTheFault(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			g := NewWithT(t)
+			test.options.Logger = testr.New(t)
 			_, err := credentials.New(test.options)
 			g.Expect(err).To(MatchError(ContainSubstring(test.text)))
 		})

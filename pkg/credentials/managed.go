@@ -4,14 +4,9 @@
 package credentials
 
 import (
-	"context"
-	"crypto/tls"
-	"crypto/x509"
 	"net/http"
-	"net/url"
 	"path/filepath"
 	"sync"
-	"time"
 
 	"k8s.io/apimachinery/pkg/runtime"
 	utilnet "k8s.io/apimachinery/pkg/util/net"
@@ -28,12 +23,12 @@ type managed struct {
 	provider   string
 	endpoint   *endpoint
 	invocation *invocation
-	conns      *connections
+	runKey     string // the same for all links whose plugin run is the same
 
-	mu        sync.Mutex      // guards what follows
-	auth      *authenticator  // from the first config on
-	transport *http.Transport // from the first use of a config on
-	ended     error           // not nil once released
+	mu    sync.Mutex     // guards what follows
+	auth  *authenticator // from the first config on
+	wire  *wire          // of the certificate in use, from the first request on
+	ended error          // not nil once released
 }
 
 func newManagedAccess(pool *pool, profile inventory.Key, provider string, e *endpoint, i *invocation) *Access {
@@ -47,7 +42,7 @@ func newManagedAccess(pool *pool, profile inventory.Key, provider string, e *end
 			provider:   provider,
 			endpoint:   e,
 			invocation: i,
-			conns:      newConnections(defaultDial()),
+			runKey:     digest(i),
 		},
 	}
 }
@@ -67,17 +62,9 @@ func (m *managed) baseConfig() *rest.Config {
 	if m.endpoint.ProxyURL != "" {
 		// Set only where it must be: with a Proxy function, client-go neither
 		// shares transports nor reads HTTPS_PROXY.
-		config.Proxy = m.proxy()
+		config.Proxy = m.endpoint.proxy()
 	}
 	return config
-}
-
-func (m *managed) proxy() func(*http.Request) (*url.URL, error) {
-	if m.endpoint.ProxyURL == "" {
-		return http.ProxyFromEnvironment
-	}
-	proxy, err := url.Parse(m.endpoint.ProxyURL)
-	return func(*http.Request) (*url.URL, error) { return proxy, err }
 }
 
 func (m *managed) config() *rest.Config {
@@ -97,15 +84,10 @@ func (m *managed) config() *rest.Config {
 // can be closed; anything else (an upgrade to SPDY, a transport of the caller)
 // is used as it is.
 func (m *managed) wrap(base http.RoundTripper) http.RoundTripper {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if m.auth != nil && isPlainTransport(base) {
-		if m.transport == nil {
-			m.transport = m.newTransport(m.auth)
-		}
-		base = m.transport
+	if isPlainTransport(base) {
+		base = nil
 	}
-	return &authRoundTripper{link: m, auth: m.auth, base: base}
+	return &authRoundTripper{link: m, base: base}
 }
 
 func isPlainTransport(rt http.RoundTripper) bool {
@@ -121,29 +103,27 @@ func isPlainTransport(rt http.RoundTripper) bool {
 	}
 }
 
-func (m *managed) newTransport(auth *authenticator) *http.Transport {
-	tlsConfig := &tls.Config{
-		MinVersion:         tls.VersionTLS12,
-		ServerName:         m.endpoint.ServerName,
-		InsecureSkipVerify: m.endpoint.Insecure, //nolint:gosec // only where the provider allows it
-		GetClientCertificate: func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
-			// The request that this connection is for has obtained it, unless it
-			// brought its own authorization and needs none.
-			return auth.certificate(), nil
-		},
+// use returns what a request needs, or why there are no more requests.
+func (m *managed) use() (*authenticator, *wire, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.ended != nil {
+		return nil, nil, m.ended
 	}
-	if len(m.endpoint.CAData) > 0 {
-		tlsConfig.RootCAs = x509.NewCertPool()
-		tlsConfig.RootCAs.AppendCertsFromPEM(m.endpoint.CAData)
+	if m.wire == nil {
+		m.wire = newWire(m.endpoint, m.auth)
 	}
-	return utilnet.SetTransportDefaults(&http.Transport{
-		Proxy:               m.proxy(),
-		DialContext:         m.conns.dial,
-		TLSClientConfig:     tlsConfig,
-		TLSHandshakeTimeout: 10 * time.Second,
-		MaxIdleConnsPerHost: 25,
-		DisableCompression:  m.endpoint.DisableCompression,
-	})
+	return m.auth, m.wire, nil
+}
+
+// rewire closes all connections, since they were made with another client
+// certificate. Requests to come are made on new ones.
+func (m *managed) rewire() {
+	m.mu.Lock()
+	old := m.wire
+	m.wire = nil
+	m.mu.Unlock()
+	old.end(errRewired)
 }
 
 func (m *managed) portable() *rest.Config {
@@ -176,8 +156,9 @@ func (m *managed) portable() *rest.Config {
 }
 
 func (m *managed) release() {
-	m.pool.release(m)
+	// In this order, so that no config acquires anything in between.
 	m.end(ErrReleased)
+	m.pool.release(m)
 }
 
 // end closes all connections and lets all requests fail with the error.
@@ -186,32 +167,13 @@ func (m *managed) end(err error) {
 	if m.ended == nil {
 		m.ended = err
 	}
-	transport := m.transport
+	old := m.wire
+	m.wire = nil
 	m.mu.Unlock()
-
-	m.conns.end(err)
-	if transport != nil {
-		transport.CloseIdleConnections()
-	}
-}
-
-// err returns why the link is not in use any more, or nil.
-func (m *managed) err() error {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return m.ended
+	old.end(err)
 }
 
 // wrapError says whose error it is.
 func (m *managed) wrapError(err error) error {
 	return &Error{Profile: m.profile, Provider: m.provider, Err: err}
-}
-
-// replace returns a credential other than the one that the server refused, or
-// nil where there is none to be had; see authenticator.replace.
-func (m *managed) replace(ctx context.Context, refused *credential) *credential {
-	if m.err() != nil {
-		return nil
-	}
-	return m.auth.replace(ctx, refused)
 }

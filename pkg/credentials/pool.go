@@ -38,23 +38,24 @@ func newPool(options *Options) *pool {
 
 // acquire returns the authenticator for the link, or ErrClosed.
 func (p *pool) acquire(m *managed) (*authenticator, error) {
-	key := digest(m.invocation)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.closed {
 		return nil, ErrClosed
 	}
-	entry := p.entries[key]
+	entry := p.entries[m.runKey]
 	if entry == nil {
+		// The link itself is not held: it may be released before the entry is.
+		key, invocation := m.runKey, m.invocation
 		entry = &poolEntry{links: map[*managed]struct{}{}, auth: &authenticator{
 			obtain: func(ctx context.Context) (*credential, error) {
-				return p.runner.run(ctx, m.invocation)
+				return p.runner.run(ctx, invocation)
 			},
 			spawn:          p.spawn,
-			newCertificate: func() { p.closeConnections(key) },
+			newCertificate: func() { p.rewire(key) },
 			log:            p.options.Logger.WithValues("provider", m.provider, "command", m.invocation.Command),
 		}}
-		p.entries[key] = entry
+		p.entries[m.runKey] = entry
 	}
 	entry.links[m] = struct{}{}
 	return entry.auth, nil
@@ -62,9 +63,8 @@ func (p *pool) acquire(m *managed) (*authenticator, error) {
 
 // release takes the link out, and its authenticator where it was the last.
 func (p *pool) release(m *managed) {
-	key := digest(m.invocation)
 	p.mu.Lock()
-	entry := p.entries[key]
+	entry := p.entries[m.runKey]
 	last := false
 	if entry != nil {
 		if _, user := entry.links[m]; user {
@@ -73,7 +73,7 @@ func (p *pool) release(m *managed) {
 		}
 	}
 	if last {
-		delete(p.entries, key)
+		delete(p.entries, m.runKey)
 	}
 	p.mu.Unlock()
 	if last {
@@ -81,8 +81,8 @@ func (p *pool) release(m *managed) {
 	}
 }
 
-// closeConnections closes those of all links that use the authenticator.
-func (p *pool) closeConnections(key string) {
+// rewire closes the connections of all links that use the authenticator.
+func (p *pool) rewire(key string) {
 	p.mu.Lock()
 	var links []*managed
 	if entry := p.entries[key]; entry != nil {
@@ -92,7 +92,7 @@ func (p *pool) closeConnections(key string) {
 	}
 	p.mu.Unlock()
 	for _, m := range links {
-		m.conns.closeAll()
+		m.rewire()
 	}
 }
 

@@ -88,9 +88,9 @@ func (r *Resolver) Resolve(ctx context.Context, profile *inventory.Profile) (*Ac
 	return newManagedAccess(r.pool, key, provider.Name, e, i), nil
 }
 
-// Close stops running plugins, closes all connections of accesses that are not
-// released yet, and returns when no goroutine is left. Requests through these
-// accesses fail with ErrClosed from then on. It may be called more than once.
+// Close stops running plugins, waits for them to end, and closes all connections
+// of accesses that are not released yet. Requests through these accesses fail
+// with ErrClosed from then on. It may be called more than once.
 func (r *Resolver) Close() { r.pool.close() }
 
 // providers returns those given from Go, then those of the file.

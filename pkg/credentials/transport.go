@@ -4,6 +4,7 @@
 package credentials
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -15,56 +16,94 @@ import (
 // server answers with 401.
 type authRoundTripper struct {
 	link *managed
-	auth *authenticator // nil where the link had ended already
-	base http.RoundTripper
+	base http.RoundTripper // nil for the link's own connections
 }
 
 var _ utilnet.RoundTripperWrapper = &authRoundTripper{}
 
 // WrappedRoundTripper lets client-go find the transport underneath.
-func (t *authRoundTripper) WrappedRoundTripper() http.RoundTripper { return t.base }
+func (t *authRoundTripper) WrappedRoundTripper() http.RoundTripper {
+	if t.base != nil {
+		return t.base
+	}
+	_, wire, err := t.link.use()
+	if err != nil {
+		return nil
+	}
+	return wire.transport
+}
 
 // RoundTrip implements http.RoundTripper.
 func (t *authRoundTripper) RoundTrip(request *http.Request) (*http.Response, error) {
-	if err := t.check(request); err != nil {
+	auth, _, err := t.link.use()
+	if err == nil {
+		err = t.check(request)
+	}
+	if err != nil {
 		closeBody(request)
 		return nil, t.link.wrapError(err)
 	}
 	if request.Header.Get("Authorization") != "" {
-		return t.base.RoundTrip(request)
+		return t.send(request, request)
 	}
-	c, err := t.auth.credential(request.Context())
+	c, err := auth.credential(request.Context())
 	if err != nil {
 		closeBody(request)
 		return nil, t.link.wrapError(err)
 	}
-	response, err := t.base.RoundTrip(withCredential(request, c))
+	response, err := t.send(withCredential(request, c), request)
 	if err != nil || response.StatusCode != http.StatusUnauthorized {
 		return response, err
 	}
 
-	if request.Body != nil && request.Body != http.NoBody && request.GetBody == nil {
-		t.auth.renew(c) // for the requests to come, this one cannot be repeated
+	if !isRepeatable(request) {
+		auth.renew(c) // for the requests to come
 		return response, nil
 	}
-	fresh := t.link.replace(request.Context(), c)
+	fresh := auth.replace(request.Context(), c)
 	if fresh == nil {
 		return response, nil
 	}
-	again, err := repeat(request, fresh)
+	again, err := withBody(withCredential(request, fresh), request)
 	if err != nil {
 		return response, nil
 	}
 	discard(response)
-	return t.base.RoundTrip(again)
+	return t.send(again, request)
 }
 
-// check refuses requests that must not see the credential: those of an ended
-// link, and those to another host, to which a redirect may lead.
-func (t *authRoundTripper) check(request *http.Request) error {
-	if err := t.link.err(); err != nil {
-		return err
+// send makes the request on the connections there are, and once more where
+// these were replaced before it was sent. The original is the request as the
+// caller gave it.
+func (t *authRoundTripper) send(request, original *http.Request) (*http.Response, error) {
+	if t.base != nil {
+		return t.base.RoundTrip(request)
 	}
+	for attempt := 1; ; attempt++ {
+		_, wire, err := t.link.use()
+		if err != nil {
+			closeBody(request)
+			return nil, t.link.wrapError(err)
+		}
+		response, err := wire.transport.RoundTrip(request)
+		if err == nil || request.Context().Err() != nil {
+			return response, err
+		}
+		if _, _, ended := t.link.use(); ended != nil {
+			return nil, t.link.wrapError(ended)
+		}
+		if !errors.Is(err, errRewired) || attempt > 1 || !isRepeatable(original) {
+			return nil, err
+		}
+		if request, err = withBody(request, original); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// check refuses requests that must not see the credential: those in clear, and
+// those to another host, to which a redirect may lead.
+func (t *authRoundTripper) check(request *http.Request) error {
 	switch request.URL.Scheme {
 	case "https", "wss":
 	default:
@@ -91,18 +130,21 @@ func withCredential(request *http.Request, c *credential) *http.Request {
 	return authorized
 }
 
-// repeat returns the request as it was before its body was read.
-func repeat(request *http.Request, c *credential) (*http.Request, error) {
-	again := withCredential(request, c)
-	if request.Body == nil || request.Body == http.NoBody {
+// isRepeatable tells whether the request's body can be read again.
+func isRepeatable(request *http.Request) bool {
+	return request.Body == nil || request.Body == http.NoBody || request.GetBody != nil
+}
+
+// withBody returns a copy of the request with the body of the original, which
+// is repeatable, from the start.
+func withBody(request, original *http.Request) (*http.Request, error) {
+	again := request.WithContext(request.Context())
+	if original.GetBody == nil {
 		return again, nil
 	}
-	body, err := request.GetBody()
+	body, err := original.GetBody()
 	if err != nil {
 		return nil, err
-	}
-	if again == request {
-		again = request.WithContext(request.Context())
 	}
 	again.Body = body
 	return again, nil

@@ -1,0 +1,356 @@
+// Copyright The Rollcall Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package credentials
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/go-logr/logr"
+	. "github.com/onsi/gomega"
+)
+
+// source stands for the plugin: each run takes a while and gives a numbered
+// token, or fails.
+type source struct {
+	takes  time.Duration
+	life   time.Duration // 0: no expiry
+	fixed  bool          // the same token each time
+	failed error
+
+	runs     atomic.Int32
+	inFlight atomic.Int32
+}
+
+func (s *source) obtain(ctx context.Context) (*credential, error) {
+	number := s.runs.Add(1)
+	if s.fixed {
+		number = 1
+	}
+	if s.inFlight.Add(1) > 1 {
+		panic("two runs at once")
+	}
+	defer s.inFlight.Add(-1)
+	select {
+	case <-time.After(s.takes):
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	if s.failed != nil {
+		return nil, s.failed
+	}
+	now := time.Now()
+	c := &credential{authorization: fmt.Sprintf("Bearer t%d", number)}
+	if s.life > 0 {
+		c.expiry = now.Add(s.life)
+	}
+	c.schedule(now, 5*time.Minute)
+	return c, nil
+}
+
+func newTestAuthenticator(s *source) *authenticator {
+	return &authenticator{
+		obtain:         s.obtain,
+		spawn:          func(f func()) bool { go f(); return true },
+		newCertificate: func() {},
+		log:            logr.Discard(),
+	}
+}
+
+func (a *authenticator) token(t *testing.T) string {
+	t.Helper()
+	c, err := a.credential(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c.authorization
+}
+
+func TestRenewalAheadOfExpiry(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := NewWithT(t)
+		s := &source{takes: 10 * time.Second, life: 100 * time.Minute}
+		a := newTestAuthenticator(s)
+		start := time.Now()
+		for time.Since(start) < 24*time.Hour {
+			asked := time.Now()
+			c, err := a.credential(t.Context())
+			g.Expect(err).NotTo(HaveOccurred())
+			if s.runs.Load() > 1 {
+				g.Expect(time.Since(asked)).To(BeZero(), "no request but the first waits")
+			}
+			g.Expect(time.Now()).To(BeTemporally("<", c.expiry))
+			time.Sleep(time.Minute)
+		}
+		// Between 70 and 90 % of the lifetime, and a minute until it is noticed.
+		g.Expect(int(s.runs.Load())).To(And(BeNumerically(">=", 24*60/92), BeNumerically("<=", 24*60/70+1)))
+	})
+}
+
+func TestNoRunWithoutRequests(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := NewWithT(t)
+		s := &source{takes: time.Second, life: time.Hour}
+		a := newTestAuthenticator(s)
+		g.Expect(a.token(t)).To(Equal("Bearer t1"))
+		time.Sleep(24 * time.Hour)
+		g.Expect(int(s.runs.Load())).To(Equal(1))
+		g.Expect(a.token(t)).To(Equal("Bearer t2"), "what has expired is not sent")
+	})
+}
+
+func TestTokensWithoutExpiryAreReadAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := NewWithT(t)
+		s := &source{takes: time.Second}
+		a := newTestAuthenticator(s)
+		g.Expect(a.token(t)).To(Equal("Bearer t1"))
+		time.Sleep(4 * time.Minute)
+		g.Expect(a.token(t)).To(Equal("Bearer t1"))
+		g.Expect(int(s.runs.Load())).To(Equal(1))
+		time.Sleep(2 * time.Minute)
+		g.Expect(a.token(t)).To(Equal("Bearer t1"), "the old one serves while the plugin runs")
+		time.Sleep(2 * time.Second)
+		g.Expect(a.token(t)).To(Equal("Bearer t2"))
+	})
+}
+
+func TestTheOldCredentialServesWhileThePluginFails(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := NewWithT(t)
+		s := &source{life: time.Hour}
+		a := newTestAuthenticator(s)
+		g.Expect(a.token(t)).To(Equal("Bearer t1"))
+		s.failed = errors.New("vault is sealed")
+		expiry := time.Now().Add(time.Hour)
+		time.Sleep(55 * time.Minute)
+		for time.Now().Before(expiry) {
+			g.Expect(a.token(t)).To(Equal("Bearer t1"))
+			time.Sleep(time.Second)
+		}
+		// Five minutes at 1, 2, 4, … 60 s.
+		g.Expect(int(s.runs.Load())).To(And(BeNumerically(">=", 8), BeNumerically("<=", 13)))
+
+		_, err := a.credential(t.Context())
+		g.Expect(err).To(MatchError("vault is sealed"), "what has expired is not sent")
+		s.failed = nil
+		time.Sleep(2 * time.Minute)
+		g.Expect(a.token(t)).NotTo(BeEmpty(), "and it recovers")
+	})
+}
+
+func TestBackoffOfAFailingPlugin(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := NewWithT(t)
+		s := &source{failed: errors.New("no")}
+		a := newTestAuthenticator(s)
+		var times []time.Time
+		for start := time.Now(); time.Since(start) < 10*time.Minute; time.Sleep(100 * time.Millisecond) {
+			before := s.runs.Load()
+			_, err := a.credential(t.Context())
+			g.Expect(err).To(MatchError("no"))
+			if s.runs.Load() > before {
+				times = append(times, time.Now())
+			}
+		}
+		for i := 1; i < len(times); i++ {
+			least := min(time.Second<<(i-1), time.Minute)
+			g.Expect(times[i].Sub(times[i-1])).To(And(
+				BeNumerically(">=", least), BeNumerically("<=", least*6/5+100*time.Millisecond)))
+		}
+		g.Expect(len(times)).To(BeNumerically(">", 12))
+	})
+}
+
+func TestManyWait(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := NewWithT(t)
+		s := &source{takes: 10 * time.Second, life: time.Hour}
+		a := newTestAuthenticator(s)
+		var group sync.WaitGroup
+		for i := range 100 {
+			group.Go(func() {
+				ctx := t.Context()
+				if i%2 == 0 { // these leave before the run is over
+					var cancel context.CancelFunc
+					ctx, cancel = context.WithTimeout(ctx, time.Duration(i+1)*50*time.Millisecond)
+					defer cancel()
+				}
+				c, err := a.credential(ctx)
+				if i%2 == 0 {
+					g.Expect(err).To(MatchError(context.DeadlineExceeded))
+					return
+				}
+				g.Expect(err).NotTo(HaveOccurred())
+				g.Expect(c.authorization).To(Equal("Bearer t1"))
+			})
+		}
+		group.Wait()
+		g.Expect(int(s.runs.Load())).To(Equal(1))
+	})
+}
+
+func TestARunThatNobodyWaitsForAnyMore(t *testing.T) {
+	within := func(a *authenticator, d time.Duration) error {
+		ctx, cancel := context.WithTimeout(context.Background(), d)
+		defer cancel()
+		_, err := a.credential(ctx)
+		return err
+	}
+	t.Run("soon is no fault of the plugin", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			g := NewWithT(t)
+			s := &source{takes: 10 * time.Second, life: time.Hour}
+			a := newTestAuthenticator(s)
+			g.Expect(within(a, 500*time.Millisecond)).To(MatchError(context.DeadlineExceeded))
+			g.Expect(a.token(t)).To(Equal("Bearer t2"))
+		})
+	})
+	t.Run("after a second counts as failed", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			g := NewWithT(t)
+			s := &source{takes: time.Hour}
+			a := newTestAuthenticator(s)
+			g.Expect(within(a, 3*time.Second)).To(MatchError(context.DeadlineExceeded))
+			synctest.Wait()
+			for range 10 {
+				g.Expect(within(a, 3*time.Second)).To(MatchError(ErrTimeout))
+			}
+			g.Expect(int(s.runs.Load())).To(Equal(1))
+		})
+	})
+	t.Run("is not joined by one who comes while it ends", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			g := NewWithT(t)
+			s := &source{life: time.Hour}
+			a := newTestAuthenticator(s)
+			dying := make(chan struct{})
+			a.obtain = func(ctx context.Context) (*credential, error) {
+				if s.runs.Load() == 0 {
+					s.runs.Add(1)
+					<-ctx.Done()
+					<-dying
+					return nil, ctx.Err()
+				}
+				return s.obtain(ctx)
+			}
+			g.Expect(within(a, 500*time.Millisecond)).To(MatchError(context.DeadlineExceeded))
+			time.AfterFunc(100*time.Millisecond, func() { close(dying) })
+			g.Expect(a.token(t)).To(Equal("Bearer t2"))
+		})
+	})
+}
+
+func TestForcedRunsComeAtGrowingIntervals(t *testing.T) {
+	for _, test := range []struct {
+		name  string
+		fixed bool
+	}{
+		{"with the same token each time", true},
+		{"with a new token each time", false},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				g := NewWithT(t)
+				s := &source{fixed: test.fixed, life: 100 * time.Hour}
+				a := newTestAuthenticator(s)
+				// A server that accepts nothing, asked ten times a second.
+				for start := time.Now(); time.Since(start) < 10*time.Minute; time.Sleep(100 * time.Millisecond) {
+					c, err := a.credential(t.Context())
+					g.Expect(err).NotTo(HaveOccurred())
+					if fresh := a.replace(t.Context(), c); fresh != nil {
+						g.Expect(fresh.sameAs(c)).To(BeFalse())
+					}
+				}
+				g.Expect(int(s.runs.Load())).To(And(BeNumerically(">=", 12), BeNumerically("<=", 17)))
+
+				// After a while of peace, a 401 is taken seriously at once.
+				time.Sleep(10 * time.Minute)
+				before := s.runs.Load()
+				c, err := a.credential(t.Context())
+				g.Expect(err).NotTo(HaveOccurred())
+				a.replace(t.Context(), c)
+				g.Expect(int(s.runs.Load())).To(BeEquivalentTo(before + 1))
+			})
+		})
+	}
+}
+
+func TestARefusedCredentialThatIsOldAlready(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := NewWithT(t)
+		s := &source{takes: time.Second, life: time.Hour}
+		a := newTestAuthenticator(s)
+		c1, err := a.credential(t.Context())
+		g.Expect(err).NotTo(HaveOccurred())
+		c2 := a.replace(t.Context(), c1)
+		g.Expect(c2.authorization).To(Equal("Bearer t2"))
+		g.Expect(a.replace(t.Context(), c1)).To(BeIdenticalTo(c2), "no run for what has been replaced")
+		g.Expect(int(s.runs.Load())).To(Equal(2))
+	})
+}
+
+func TestForcedRunThatFailsLeavesTheOldCredential(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := NewWithT(t)
+		s := &source{life: time.Hour}
+		a := newTestAuthenticator(s)
+		c1, err := a.credential(t.Context())
+		g.Expect(err).NotTo(HaveOccurred())
+		s.failed = errors.New("no")
+		g.Expect(a.replace(t.Context(), c1)).To(BeNil())
+		g.Expect(a.token(t)).To(Equal("Bearer t1"))
+	})
+}
+
+func TestStop(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := NewWithT(t)
+		s := &source{takes: time.Hour, life: time.Hour}
+		a := newTestAuthenticator(s)
+		time.AfterFunc(time.Minute, func() { a.stop(ErrReleased) })
+		_, err := a.credential(t.Context())
+		g.Expect(err).To(MatchError(ErrReleased))
+		_, err = a.credential(t.Context())
+		g.Expect(err).To(MatchError(ErrReleased))
+		g.Expect(int(s.runs.Load())).To(Equal(1))
+	})
+}
+
+func TestWhenACredentialIsDue(t *testing.T) {
+	g := NewWithT(t)
+	now := time.Now()
+	seen := map[time.Duration]bool{}
+	for range 1000 {
+		c := &credential{expiry: now.Add(100 * time.Minute)}
+		c.schedule(now, 10*time.Minute)
+		due := c.refreshAt.Sub(now)
+		g.Expect(due).To(And(BeNumerically(">=", 70*time.Minute), BeNumerically("<=", 90*time.Minute)))
+		seen[due.Truncate(time.Minute)] = true
+
+		c = &credential{}
+		c.schedule(now, 10*time.Minute)
+		g.Expect(c.refreshAt.Sub(now)).To(And(BeNumerically(">=", 9*time.Minute), BeNumerically("<=", 11*time.Minute)))
+	}
+	g.Expect(len(seen)).To(BeNumerically(">", 15), "a thousand credentials of one minute are not renewed in one minute")
+}
+
+func BenchmarkCredential(b *testing.B) {
+	a := newTestAuthenticator(&source{life: time.Hour})
+	ctx := context.Background()
+	b.ReportAllocs()
+	b.RunParallel(func(pb *testing.PB) {
+		for pb.Next() {
+			if _, err := a.credential(ctx); err != nil {
+				b.Error(err)
+			}
+		}
+	})
+}

@@ -1,0 +1,138 @@
+// Copyright The Rollcall Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package credentials_test
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"math/big"
+	"net/http"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+
+	"github.com/rollcall-dev/rollcall/pkg/credentials"
+)
+
+// answerCertificate makes a client certificate of that name the answer.
+func (p *fakePlugin) answerCertificate(name string, notAfter time.Time) {
+	p.t.Helper()
+	certificate, key := newCertificate(p.t, name, notAfter)
+	p.set("answer", execCredential("client.authentication.k8s.io/v1", map[string]string{
+		"clientCertificateData": certificate,
+		"clientKeyData":         key,
+	}))
+}
+
+func newCertificate(t testing.TB, name string, notAfter time.Time) (certificate, key string) {
+	t.Helper()
+	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(1),
+		Subject:      pkix.Name{CommonName: name},
+		NotBefore:    time.Now().Add(-time.Hour),
+		NotAfter:     notAfter,
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, private.Public(), private)
+	if err != nil {
+		t.Fatal(err)
+	}
+	keyDER, err := x509.MarshalPKCS8PrivateKey(private)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})),
+		string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: keyDER}))
+}
+
+func TestClientCertificates(t *testing.T) {
+	g := NewWithT(t)
+	plugin, server := newFakePlugin(t), newServer(t, "one")
+	plugin.answerCertificate("one", future())
+	client := httpClient(t, resolve(t, onePlugin(t, plugin), server.profile("c1")).RESTConfig())
+	getAll(t, client, server.URL, 3, 200)
+	g.Expect(server.identities()).To(Equal([]string{"one", "one", "one"}))
+	watch, err := client.Get(server.URL + "/watch")
+	g.Expect(err).NotTo(HaveOccurred())
+	defer watch.Body.Close()
+
+	// The server trusts another name: the request is repeated on a new
+	// connection, and the old one, with its watch, is gone.
+	plugin.answerCertificate("two", future())
+	server.accept("two")
+	getAll(t, client, server.URL, 1, 200)
+	_, err = watch.Body.Read(make([]byte, 1))
+	g.Expect(err).To(HaveOccurred())
+	getAll(t, client, server.URL, 20, 200)
+	g.Expect(plugin.runs()).To(HaveLen(2))
+}
+
+func TestANewTokenLeavesConnectionsOpen(t *testing.T) {
+	g := NewWithT(t)
+	plugin, server := newFakePlugin(t), newServer(t, "Bearer t1")
+	plugin.answer("t1", future())
+	client := httpClient(t, resolve(t, onePlugin(t, plugin), server.profile("c1")).RESTConfig())
+	watch, err := client.Get(server.URL + "/watch")
+	g.Expect(err).NotTo(HaveOccurred())
+	defer watch.Body.Close()
+
+	plugin.answer("t2", future())
+	server.accept("Bearer t2")
+	getAll(t, client, server.URL, 1, 200)
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		_, _ = watch.Body.Read(make([]byte, 1))
+	}()
+	g.Consistently(ended, "100ms").ShouldNot(BeClosed())
+	g.Expect(watch.Body.Close()).To(Succeed())
+	<-ended
+}
+
+func TestAnExpiredCertificateIsNoAnswer(t *testing.T) {
+	g := NewWithT(t)
+	plugin, server := newFakePlugin(t), newServer(t, "one")
+	plugin.answerCertificate("one", time.Now().Add(-time.Minute))
+	client := httpClient(t, resolve(t, onePlugin(t, plugin), server.profile("c1")).RESTConfig())
+	_, _, err := get(client, server.URL)
+	g.Expect(err).To(MatchError(credentials.ErrExpired))
+}
+
+func TestACertificateThatComesLaterIsPresented(t *testing.T) {
+	g := NewWithT(t)
+	plugin, server := newFakePlugin(t), newServer(t, "Bearer mine", "one")
+	plugin.answerCertificate("one", future())
+	access := resolve(t, onePlugin(t, plugin), server.profile("c1"))
+
+	// This request makes a connection without asking the plugin.
+	own := access.RESTConfig()
+	own.BearerToken = "mine"
+	getAll(t, httpClient(t, own), server.URL, 1, 200)
+	g.Expect(plugin.runs()).To(BeEmpty())
+
+	getAll(t, httpClient(t, access.RESTConfig()), server.URL, 1, 200)
+	g.Expect(server.identities()).To(Equal([]string{"Bearer mine", "one"}))
+}
+
+func TestTokenAndCertificateTogether(t *testing.T) {
+	g := NewWithT(t)
+	plugin, server := newFakePlugin(t), newServer(t, "Bearer t1")
+	certificate, key := newCertificate(t, "one", future())
+	plugin.set("answer", execCredential("client.authentication.k8s.io/v1", map[string]string{
+		"token": "t1", "clientCertificateData": certificate, "clientKeyData": key,
+	}))
+	client := httpClient(t, resolve(t, onePlugin(t, plugin), server.profile("c1")).RESTConfig())
+	response, err := client.Get(server.URL)
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(response.Body.Close()).To(Succeed())
+	g.Expect(response.StatusCode).To(Equal(http.StatusOK))
+}
