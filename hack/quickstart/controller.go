@@ -13,6 +13,8 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
 	"github.com/rollcall-dev/rollcall/pkg/credentials"
+
+	"github.com/rollcall-dev/rollcall/internal/realfleet"
 )
 
 // The programs that are built and run.
@@ -29,8 +31,8 @@ var programs = []string{
 
 // startController runs the example controller against the hub. It returns the
 // tokens that the controller and the plugin got for the hub too.
-func startController(ctx context.Context, h *hub, bin, dir string) (*process, []string, error) {
-	controllerToken, err := h.IssueToken(ctx, h.controllerAccount, nil)
+func startController(ctx context.Context, h *realfleet.Hub, bin, dir string) (*process, []string, error) {
+	controllerToken, err := h.IssueToken(ctx, h.ControllerAccount, nil)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -38,7 +40,7 @@ func startController(ctx context.Context, h *hub, bin, dir string) (*process, []
 	if err := h.WriteKubeconfig(controllerKubeconfig, controllerToken); err != nil {
 		return nil, nil, err
 	}
-	pluginToken, err := h.IssueToken(ctx, h.pluginAccount, nil)
+	pluginToken, err := h.IssueToken(ctx, h.PluginAccount, nil)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -66,11 +68,11 @@ func startController(ctx context.Context, h *hub, bin, dir string) (*process, []
 func writeProviderFile(path, pluginKubeconfig string) error {
 	file, err := json.MarshalIndent(credentials.File{
 		Providers: []credentials.Provider{{
-			Name: accessProvider,
+			Name: realfleet.AccessProvider,
 			ExecConfig: &clientcmdapi.ExecConfig{
 				APIVersion:         "client.authentication.k8s.io/v1",
 				Command:            pluginProgram,
-				Args:               []string{"--kubeconfig=" + pluginKubeconfig, "--namespace=" + tokenNamespace},
+				Args:               []string{"--kubeconfig=" + pluginKubeconfig, "--namespace=" + realfleet.TokenNamespace},
 				ProvideClusterInfo: true,
 			},
 		}},
@@ -89,10 +91,10 @@ const (
 )
 
 // clusterName is the member's name in the controller: that of its profile.
-func clusterName(m *member) string { return fleetNamespace + "/" + m.name }
+func clusterName(m *realfleet.Member) string { return realfleet.FleetNamespace + "/" + m.Name }
 
 // reconciledLine is how the line begins which the controller prints for a
 // ConfigMap of the namespace default.
-func reconciledLine(m *member, configMap string) string {
+func reconciledLine(m *realfleet.Member, configMap string) string {
 	return fmt.Sprintf("ConfigMap default/%s in cluster %q", configMap, clusterName(m))
 }

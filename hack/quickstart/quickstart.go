@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"golang.org/x/sync/errgroup"
+
+	"github.com/rollcall-dev/rollcall/internal/realfleet"
 )
 
 // patience is how long is waited for what is expected. That is far more than it
@@ -30,15 +32,15 @@ type quickstart struct {
 	bin    string // folder of the programs built
 	dir    string // folder of this run's files, removed in the end
 
-	hub                   *hub
-	europe, america, asia *member
+	hub                   *realfleet.Hub
+	europe, america, asia *realfleet.Member
 	controller            *process
 	hubTokens             []string // of the controller and the plugin
 	revoked               []string
 
 	mu      sync.Mutex // guards what follows
-	planes  []*controlPlane
-	members []*member
+	planes  []*realfleet.ControlPlane
+	members []*realfleet.Member
 }
 
 func newQuickstart(u *ui, keep bool) *quickstart {
@@ -94,10 +96,10 @@ func (q *quickstart) summarize(took time.Duration) {
 // until the context ends.
 func (q *quickstart) leaveRunning(ctx context.Context) {
 	q.ui.Say("\nAll is left running until Ctrl-C. Play with it from another terminal:\n")
-	q.ui.Say("  kubectl --kubeconfig %s get clusterprofiles -A", q.hub.kubeconfig)
+	q.ui.Say("  kubectl --kubeconfig %s get clusterprofiles -A", q.hub.Kubeconfig)
 	for _, m := range q.members {
-		if m.enlisted {
-			q.ui.Say("  kubectl --kubeconfig %s create configmap hello --from-literal=from=%s", m.kubeconfig, m.name)
+		if m.Enlisted {
+			q.ui.Say("  kubectl --kubeconfig %s create configmap hello --from-literal=from=%s", m.Kubeconfig, m.Name)
 		}
 	}
 	q.ui.Say("\nThe controller's log is in %s/controller.log. It prints:\n", q.dir)
@@ -129,7 +131,7 @@ func (q *quickstart) cleanUp(ctx context.Context) error {
 				errs = append(errs, q.controller.Stop())
 			}
 			for _, m := range q.members {
-				m.network.Close()
+				m.Network.Close()
 			}
 			var group errgroup.Group
 			stopped := make([]error, len(q.planes))
@@ -146,8 +148,8 @@ func (q *quickstart) cleanUp(ctx context.Context) error {
 }
 
 // startControlPlane starts one that will be stopped in the end.
-func (q *quickstart) startControlPlane(ctx context.Context, name string) (*controlPlane, error) {
-	cp, err := startControlPlane(ctx, name, q.assets, q.dir)
+func (q *quickstart) startControlPlane(ctx context.Context, name string) (*realfleet.ControlPlane, error) {
+	cp, err := realfleet.StartControlPlane(ctx, name, q.assets, q.dir)
 	if err != nil {
 		return nil, err
 	}
@@ -158,12 +160,12 @@ func (q *quickstart) startControlPlane(ctx context.Context, name string) (*contr
 }
 
 // startMember starts a cluster and sets it up for the controller.
-func (q *quickstart) startMember(ctx context.Context, name string) (*member, error) {
+func (q *quickstart) startMember(ctx context.Context, name string) (*realfleet.Member, error) {
 	cp, err := q.startControlPlane(ctx, name)
 	if err != nil {
 		return nil, err
 	}
-	m, err := newMember(ctx, cp)
+	m, err := realfleet.NewMember(ctx, cp)
 	if err != nil {
 		return nil, err
 	}
@@ -189,7 +191,7 @@ func (q *quickstart) expect(ctx context.Context, r *report, lines *record, words
 
 // expectReconciled waits until the controller has told of the ConfigMap, and
 // quotes it.
-func (q *quickstart) expectReconciled(ctx context.Context, r *report, m *member, configMap string) error {
+func (q *quickstart) expectReconciled(ctx context.Context, r *report, m *realfleet.Member, configMap string) error {
 	beginning := reconciledLine(m, configMap)
 	line, err := q.expect(ctx, r, q.controller.stdout, fmt.Sprintf("the line “%s …”", beginning),
 		func(line string) bool { return strings.HasPrefix(line, beginning) })
@@ -201,7 +203,7 @@ func (q *quickstart) expectReconciled(ctx context.Context, r *report, m *member,
 
 // expectLogged waits until the controller has logged the message about the
 // cluster, and quotes it.
-func (q *quickstart) expectLogged(ctx context.Context, r *report, m *member, message string, fields ...string) error {
+func (q *quickstart) expectLogged(ctx context.Context, r *report, m *realfleet.Member, message string, fields ...string) error {
 	words := fmt.Sprintf("the log line “%s” for %s", message, clusterName(m))
 	line, err := q.expect(ctx, r, q.controller.stderr, words, logs(message, clusterName(m)))
 	if err == nil {
@@ -212,7 +214,7 @@ func (q *quickstart) expectLogged(ctx context.Context, r *report, m *member, mes
 
 // expectUntouched checks that the cluster was engaged once, and that it was
 // neither disengaged nor its connection exchanged since.
-func (q *quickstart) expectUntouched(members ...*member) error {
+func (q *quickstart) expectUntouched(members ...*realfleet.Member) error {
 	for _, m := range members {
 		for message, want := range map[string]int{engaged: 1, disengaged: 0, exchanged: 0} {
 			if lines := q.controller.stderr.Matching(logs(message, clusterName(m))); len(lines) != want {

@@ -15,6 +15,8 @@ import (
 	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
+
+	"github.com/rollcall-dev/rollcall/internal/realfleet"
 )
 
 // step is one of the things that the quickstart does.
@@ -79,7 +81,7 @@ func (q *quickstart) startClusters(ctx context.Context, r *report) (err error) {
 	group.Go(func() error {
 		cp, err := q.startControlPlane(ctx, "hub")
 		if err == nil {
-			q.hub, err = newHub(ctx, cp, q.crd)
+			q.hub, err = realfleet.NewHub(ctx, cp, q.crd)
 		}
 		return err
 	})
@@ -103,14 +105,14 @@ func (q *quickstart) startClusters(ctx context.Context, r *report) (err error) {
 func (q *quickstart) enlist(ctx context.Context, r *report) error {
 	r.Explain("A ClusterProfile (KEP-4322) says where a cluster is and which plugin gives access.")
 	r.Explain("The token is in a Secret that this plugin alone may read.")
-	for _, m := range []*member{q.europe, q.america} {
+	for _, m := range []*realfleet.Member{q.europe, q.america} {
 		if err := m.CreateConfigMap(ctx, "first"); err != nil {
 			return err
 		}
 		if err := q.hub.Enlist(ctx, m); err != nil {
 			return err
 		}
-		r.Quote("ClusterProfile %s: https://%s by %s", clusterName(m), m.network.Addr(), accessProvider)
+		r.Quote("ClusterProfile %s: https://%s by %s", clusterName(m), m.Network.Addr(), realfleet.AccessProvider)
 	}
 	return nil
 }
@@ -122,7 +124,7 @@ func (q *quickstart) startController(ctx context.Context, r *report) (err error)
 		return err
 	}
 	r.Explain("It knows the hub alone, where it may read ClusterProfiles and nothing else:")
-	for _, m := range []*member{q.europe, q.america} {
+	for _, m := range []*realfleet.Member{q.europe, q.america} {
 		if err := q.expectLogged(ctx, r, m, engaged, "provider"); err != nil {
 			return err
 		}
@@ -161,7 +163,7 @@ func (q *quickstart) addCluster(ctx context.Context, r *report) (err error) {
 // to authenticate again.
 func (q *quickstart) replaceToken(ctx context.Context, r *report) error {
 	m := q.america
-	old, oldAnchor := m.token, m.anchor
+	old, oldAnchor := m.Token, m.Anchor
 	if err := m.ReplaceToken(ctx); err != nil {
 		return err
 	}
@@ -172,7 +174,7 @@ func (q *quickstart) replaceToken(ctx context.Context, r *report) error {
 	if err := q.revoke(ctx, r, m, old, oldAnchor); err != nil {
 		return err
 	}
-	m.network.Cut()
+	m.Network.Cut()
 	if err := m.CreateConfigMap(ctx, "after-the-new-token"); err != nil {
 		return err
 	}
@@ -188,8 +190,8 @@ func (q *quickstart) replaceToken(ctx context.Context, r *report) error {
 }
 
 // revoke makes a token invalid and waits until the API server refuses it.
-func (q *quickstart) revoke(ctx context.Context, r *report, m *member, token string, anchor *corev1.Secret) error {
-	if err := m.client.Delete(ctx, anchor); err != nil {
+func (q *quickstart) revoke(ctx context.Context, r *report, m *realfleet.Member, token string, anchor *corev1.Secret) error {
+	if err := m.Client.Delete(ctx, anchor); err != nil {
 		return err
 	}
 	r.Now("waiting for the API server to forget the old token, which takes it up to 10s")
@@ -201,9 +203,9 @@ func (q *quickstart) revoke(ctx context.Context, r *report, m *member, token str
 		return status == http.StatusUnauthorized, err
 	})
 	if err != nil {
-		return fmt.Errorf("expected %s to answer 401 to the revoked token, it answers %d: %w", m.name, status, err)
+		return fmt.Errorf("expected %s to answer 401 to the revoked token, it answers %d: %w", m.Name, status, err)
 	}
-	r.Explain("%s's API server answers 401 to the old token, and its connections were cut:", m.name)
+	r.Explain("%s's API server answers 401 to the old token, and its connections were cut:", m.Name)
 	return nil
 }
 
@@ -211,7 +213,7 @@ func (q *quickstart) revoke(ctx context.Context, r *report, m *member, token str
 // connection.
 func (q *quickstart) sendHeartbeats(ctx context.Context, r *report) error {
 	const heartbeats = 10
-	members := []*member{q.europe, q.america, q.asia}
+	members := []*realfleet.Member{q.europe, q.america, q.asia}
 	for range heartbeats {
 		for _, m := range members {
 			if err := q.hub.Heartbeat(ctx, m); err != nil {
@@ -243,12 +245,12 @@ func (q *quickstart) removeCluster(ctx context.Context, r *report) error {
 	if err := q.expectLogged(ctx, r, q.europe, disengaged); err != nil {
 		return err
 	}
-	for _, m := range []*member{q.europe, q.america, q.asia} {
+	for _, m := range []*realfleet.Member{q.europe, q.america, q.asia} {
 		if err := m.CreateConfigMap(ctx, "after-europe-left"); err != nil {
 			return err
 		}
 	}
-	for _, m := range []*member{q.america, q.asia} {
+	for _, m := range []*realfleet.Member{q.america, q.asia} {
 		if err := q.expectReconciled(ctx, r, m, "after-europe-left"); err != nil {
 			return err
 		}
@@ -272,7 +274,7 @@ func (q *quickstart) searchTokens(ctx context.Context, r *report) error {
 	}
 	tokens := append(append([]string(nil), q.hubTokens...), q.revoked...)
 	for _, m := range q.members {
-		tokens = append(tokens, m.token)
+		tokens = append(tokens, m.Token)
 	}
 	for i, token := range tokens {
 		for _, trace := range tracesOf(token) {

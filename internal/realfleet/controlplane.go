@@ -1,7 +1,7 @@
 // Copyright The Rollcall Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package realfleet
 
 import (
 	"context"
@@ -26,28 +26,31 @@ import (
 )
 
 const (
-	// startLimit is how long one program of a control plane may take to start.
+	// startLimit and stopLimit are how long one program of a control plane may
+	// take to start and to stop.
 	startLimit = time.Minute
+	stopLimit  = 15 * time.Second
 
 	// startAttempts allows for another program taking a port in the moment
 	// between its being found free and its being used.
 	startAttempts = 3
 )
 
-// controlPlane is a kube-apiserver with an etcd of its own: a cluster without
+// ControlPlane is a kube-apiserver with an etcd of its own: a cluster without
 // nodes and controllers.
-type controlPlane struct {
-	name       string
-	kubeconfig string // path of an administrator's
-	config     *rest.Config
-	client     client.Client
-	plane      *envtest.ControlPlane
+type ControlPlane struct {
+	Name       string
+	Kubeconfig string        // path of an administrator's
+	Config     *rest.Config  // an administrator's
+	Client     client.Client // an administrator's, without a cache
+
+	plane *envtest.ControlPlane
 }
 
-// startControlPlane starts the programs of the folder assets and waits for the
+// StartControlPlane starts the programs of the folder assets and waits for the
 // API. It does not return before they have started or ended, also where the
 // context ends.
-func startControlPlane(ctx context.Context, name, assets, dir string) (*controlPlane, error) {
+func StartControlPlane(ctx context.Context, name, assets, dir string) (*ControlPlane, error) {
 	var errs []error
 	for attempt := range startAttempts {
 		if ctx.Err() != nil {
@@ -59,7 +62,7 @@ func startControlPlane(ctx context.Context, name, assets, dir string) (*controlP
 			errs = append(errs, fmt.Errorf("control plane %s: %w", name, err))
 			continue
 		}
-		cp := &controlPlane{name: name, kubeconfig: filepath.Join(dir, name+".kubeconfig"), plane: plane}
+		cp := &ControlPlane{Name: name, Kubeconfig: filepath.Join(dir, name+".kubeconfig"), plane: plane}
 		if err := cp.connect(ctx); err != nil {
 			return nil, errors.Join(fmt.Errorf("control plane %s: %w", name, err), cp.Stop())
 		}
@@ -95,17 +98,17 @@ func startPrograms(assets, home string) (*envtest.ControlPlane, error) {
 
 // connect makes the administrator and waits for the namespaces which the API
 // server creates.
-func (cp *controlPlane) connect(ctx context.Context) error {
+func (cp *ControlPlane) connect(ctx context.Context) error {
 	admin, err := cp.plane.AddUser(envtest.User{Name: "admin", Groups: []string{"system:masters"}}, &rest.Config{QPS: -1})
 	if err != nil {
 		return err
 	}
-	cp.config = admin.Config()
+	cp.Config = admin.Config()
 	kubeconfig, err := admin.KubeConfig()
 	if err != nil {
 		return err
 	}
-	if err := os.WriteFile(cp.kubeconfig, kubeconfig, 0o600); err != nil {
+	if err := os.WriteFile(cp.Kubeconfig, kubeconfig, 0o600); err != nil {
 		return err
 	}
 
@@ -113,12 +116,12 @@ func (cp *controlPlane) connect(ctx context.Context) error {
 	if err := errors.Join(clientgoscheme.AddToScheme(scheme), v1alpha1.AddToScheme(scheme)); err != nil {
 		return err
 	}
-	if cp.client, err = client.New(cp.config, client.Options{Scheme: scheme}); err != nil {
+	if cp.Client, err = client.New(cp.Config, client.Options{Scheme: scheme}); err != nil {
 		return err
 	}
 	for _, namespace := range []string{metav1.NamespaceDefault, metav1.NamespaceSystem} {
 		err := wait.PollUntilContextTimeout(ctx, 50*time.Millisecond, startLimit, true, func(ctx context.Context) (bool, error) {
-			return cp.client.Get(ctx, types.NamespacedName{Name: namespace}, &corev1.Namespace{}) == nil, nil
+			return cp.Client.Get(ctx, types.NamespacedName{Name: namespace}, &corev1.Namespace{}) == nil, nil
 		})
 		if err != nil {
 			return fmt.Errorf("namespace %s does not appear: %w", namespace, err)
@@ -128,10 +131,10 @@ func (cp *controlPlane) connect(ctx context.Context) error {
 }
 
 // Create creates the objects in this order.
-func (cp *controlPlane) Create(ctx context.Context, objects ...client.Object) error {
+func (cp *ControlPlane) Create(ctx context.Context, objects ...client.Object) error {
 	for _, object := range objects {
-		if err := cp.client.Create(ctx, object); err != nil {
-			return fmt.Errorf("creating %T %s in %s: %w", object, object.GetName(), cp.name, err)
+		if err := cp.Client.Create(ctx, object); err != nil {
+			return fmt.Errorf("creating %T %s in %s: %w", object, object.GetName(), cp.Name, err)
 		}
 	}
 	return nil
@@ -139,22 +142,32 @@ func (cp *controlPlane) Create(ctx context.Context, objects ...client.Object) er
 
 // WriteKubeconfig writes a kubeconfig with the token, which only the user may
 // read.
-func (cp *controlPlane) WriteKubeconfig(path, token string) error {
+func (cp *ControlPlane) WriteKubeconfig(path, token string) error {
 	kubeconfig := clientcmdapi.NewConfig()
-	kubeconfig.Clusters[cp.name] = &clientcmdapi.Cluster{
-		Server:                   cp.config.Host,
-		CertificateAuthorityData: cp.config.CAData,
+	kubeconfig.Clusters[cp.Name] = &clientcmdapi.Cluster{
+		Server:                   cp.Config.Host,
+		CertificateAuthorityData: cp.Config.CAData,
 	}
-	kubeconfig.AuthInfos[cp.name] = &clientcmdapi.AuthInfo{Token: token}
-	kubeconfig.Contexts[cp.name] = &clientcmdapi.Context{Cluster: cp.name, AuthInfo: cp.name}
-	kubeconfig.CurrentContext = cp.name
+	kubeconfig.AuthInfos[cp.Name] = &clientcmdapi.AuthInfo{Token: token}
+	kubeconfig.Contexts[cp.Name] = &clientcmdapi.Context{Cluster: cp.Name, AuthInfo: cp.Name}
+	kubeconfig.CurrentContext = cp.Name
 	return clientcmd.WriteToFile(*kubeconfig, path)
 }
 
+// StopAPIServer ends the API server alone, as a crash would.
+func (cp *ControlPlane) StopAPIServer() error {
+	return cp.plane.APIServer.Stop()
+}
+
+// StartAPIServer starts the API server again, at the same address.
+func (cp *ControlPlane) StartAPIServer() error {
+	return cp.plane.APIServer.Start()
+}
+
 // Stop ends both programs and waits for them.
-func (cp *controlPlane) Stop() error {
+func (cp *ControlPlane) Stop() error {
 	if err := cp.plane.Stop(); err != nil {
-		return fmt.Errorf("control plane %s: %w", cp.name, err)
+		return fmt.Errorf("control plane %s: %w", cp.Name, err)
 	}
 	return nil
 }

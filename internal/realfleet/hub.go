@@ -1,11 +1,12 @@
 // Copyright The Rollcall Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package realfleet
 
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"time"
 
@@ -22,47 +23,47 @@ import (
 )
 
 const (
-	// fleetNamespace has the ClusterProfiles, and the controller's service account.
-	fleetNamespace = "fleet"
+	// FleetNamespace has the ClusterProfiles, and the controller's service account.
+	FleetNamespace = "fleet"
 
-	// tokenNamespace has the Secrets with the members' tokens, and the plugin's
+	// TokenNamespace has the Secrets with the members' tokens, and the plugin's
 	// service account.
-	tokenNamespace = "fleet-tokens"
+	TokenNamespace = "fleet-tokens"
 
 	// clusterManager writes the profiles: this program.
 	clusterManager = "quickstart"
 
-	// accessProvider is the name under which profiles offer access with a token
+	// AccessProvider is the name under which profiles offer access with a token
 	// from a Secret, and under which the provider file knows the plugin.
-	accessProvider = "token-secret"
+	AccessProvider = "token-secret"
 )
 
-// hub is the cluster with the roll: the ClusterProfiles, and the tokens.
-type hub struct {
-	*controlPlane
-	controllerAccount *corev1.ServiceAccount
-	pluginAccount     *corev1.ServiceAccount
+// Hub is the cluster with the roll: the ClusterProfiles, and the tokens.
+type Hub struct {
+	*ControlPlane
+	ControllerAccount *corev1.ServiceAccount
+	PluginAccount     *corev1.ServiceAccount
 }
 
-// newHub sets up a cluster as a hub: the API for ClusterProfiles, whose CRD is
+// NewHub sets up a cluster as a hub: the API for ClusterProfiles, whose CRD is
 // in the file crd, and service accounts for the controller and for the plugin, each of which may do what it
 // needs and nothing else.
-func newHub(ctx context.Context, cp *controlPlane, crd string) (*hub, error) {
-	h := &hub{
-		controlPlane:      cp,
-		controllerAccount: &corev1.ServiceAccount{ObjectMeta: named(fleetNamespace, "controller")},
-		pluginAccount:     &corev1.ServiceAccount{ObjectMeta: named(tokenNamespace, "token-secret")},
+func NewHub(ctx context.Context, cp *ControlPlane, crd string) (*Hub, error) {
+	h := &Hub{
+		ControlPlane:      cp,
+		ControllerAccount: &corev1.ServiceAccount{ObjectMeta: named(FleetNamespace, "controller")},
+		PluginAccount:     &corev1.ServiceAccount{ObjectMeta: named(TokenNamespace, "token-secret")},
 	}
-	if _, err := envtest.InstallCRDs(cp.config, envtest.CRDInstallOptions{
+	if _, err := envtest.InstallCRDs(cp.Config, envtest.CRDInstallOptions{
 		Paths: []string{crd}, ErrorIfPathMissing: true, MaxTime: startLimit,
 	}); err != nil {
 		return nil, fmt.Errorf("installing the CRD of ClusterProfiles: %w", err)
 	}
 	return h, h.Create(ctx,
-		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: fleetNamespace}},
-		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: tokenNamespace}},
+		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: FleetNamespace}},
+		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: TokenNamespace}},
 
-		h.controllerAccount,
+		h.ControllerAccount,
 		&rbacv1.ClusterRole{
 			ObjectMeta: metav1.ObjectMeta{Name: "clusterprofile-reader"},
 			Rules: []rbacv1.PolicyRule{
@@ -72,53 +73,53 @@ func newHub(ctx context.Context, cp *controlPlane, crd string) (*hub, error) {
 		&rbacv1.ClusterRoleBinding{
 			ObjectMeta: metav1.ObjectMeta{Name: "controller-reads-clusterprofiles"},
 			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "clusterprofile-reader"},
-			Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: fleetNamespace, Name: h.controllerAccount.Name}},
+			Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: FleetNamespace, Name: h.ControllerAccount.Name}},
 		},
 
-		h.pluginAccount,
+		h.PluginAccount,
 		&rbacv1.Role{
-			ObjectMeta: named(tokenNamespace, "token-getter"),
+			ObjectMeta: named(TokenNamespace, "token-getter"),
 			Rules: []rbacv1.PolicyRule{
 				{APIGroups: []string{""}, Resources: []string{"secrets"}, Verbs: []string{"get"}},
 			},
 		},
 		&rbacv1.RoleBinding{
-			ObjectMeta: named(tokenNamespace, "plugin-gets-tokens"),
+			ObjectMeta: named(TokenNamespace, "plugin-gets-tokens"),
 			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: "token-getter"},
-			Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: tokenNamespace, Name: h.pluginAccount.Name}},
+			Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: TokenNamespace, Name: h.PluginAccount.Name}},
 		},
 	)
 }
 
 // Enlist puts the member on the roll: its token into a Secret, and how it is
 // reached into a ClusterProfile.
-func (h *hub) Enlist(ctx context.Context, m *member) error {
+func (h *Hub) Enlist(ctx context.Context, m *Member) error {
 	profile, err := profileOf(m)
 	if err != nil {
 		return err
 	}
 	status := profile.Status.DeepCopy()
 	err = h.Create(ctx,
-		&corev1.Secret{ObjectMeta: named(tokenNamespace, m.name), Data: map[string][]byte{"token": []byte(m.token)}},
+		&corev1.Secret{ObjectMeta: named(TokenNamespace, m.Name), Data: map[string][]byte{"token": []byte(m.Token)}},
 		profile,
 	)
 	if err != nil {
 		return err
 	}
 	profile.Status = *status // Create has emptied it: status is a subresource
-	if err := h.client.Status().Update(ctx, profile); err != nil {
+	if err := h.Client.Status().Update(ctx, profile); err != nil {
 		return fmt.Errorf("updating the status of ClusterProfile %s: %w", profile.Name, err)
 	}
-	m.enlisted = true
+	m.Enlisted = true
 	return nil
 }
 
 // profileOf returns the member's ClusterProfile (KEP-4322). Which plugin gives
 // access, and what it has to be told, is said there as in KEP-5339. No secret
 // is in it.
-func profileOf(m *member) (*inventory.Profile, error) {
+func profileOf(m *Member) (*inventory.Profile, error) {
 	pluginConfig, err := json.Marshal(map[string]any{
-		"secretRef": map[string]string{"namespace": tokenNamespace, "name": m.name, "key": "token"},
+		"secretRef": map[string]string{"namespace": TokenNamespace, "name": m.Name, "key": "token"},
 	})
 	if err != nil {
 		return nil, err
@@ -126,12 +127,12 @@ func profileOf(m *member) (*inventory.Profile, error) {
 	now := metav1.Now()
 	return &inventory.Profile{
 		ObjectMeta: metav1.ObjectMeta{
-			Namespace: fleetNamespace,
-			Name:      m.name,
+			Namespace: FleetNamespace,
+			Name:      m.Name,
 			Labels:    map[string]string{v1alpha1.LabelClusterManagerKey: clusterManager},
 		},
 		Spec: v1alpha1.ClusterProfileSpec{
-			DisplayName:    m.name,
+			DisplayName:    m.Name,
 			ClusterManager: v1alpha1.ClusterManager{Name: clusterManager},
 		},
 		Status: v1alpha1.ClusterProfileStatus{
@@ -143,10 +144,10 @@ func profileOf(m *member) (*inventory.Profile, error) {
 				{Name: inventory.PropertyClusterID, Value: m.id, LastObservedTime: now},
 			},
 			AccessProviders: []inventory.AccessProvider{{
-				Name: accessProvider,
+				Name: AccessProvider,
 				Cluster: clientcmdv1.Cluster{
-					Server:                   "https://" + m.network.Addr(),
-					CertificateAuthorityData: m.config.CAData,
+					Server:                   "https://" + m.Network.Addr(),
+					CertificateAuthorityData: m.Config.CAData,
 					Extensions: []clientcmdv1.NamedExtension{{
 						Name:      "client.authentication.k8s.io/exec",
 						Extension: runtime.RawExtension{Raw: pluginConfig},
@@ -158,36 +159,45 @@ func profileOf(m *member) (*inventory.Profile, error) {
 }
 
 // PutToken replaces the member's token in the hub.
-func (h *hub) PutToken(ctx context.Context, m *member) error {
-	secret := &corev1.Secret{ObjectMeta: named(tokenNamespace, m.name)}
+func (h *Hub) PutToken(ctx context.Context, m *Member) error {
+	secret := &corev1.Secret{ObjectMeta: named(TokenNamespace, m.Name)}
 	before := secret.DeepCopy()
-	secret.Data = map[string][]byte{"token": []byte(m.token)}
-	return h.client.Patch(ctx, secret, client.MergeFrom(before))
+	secret.Data = map[string][]byte{"token": []byte(m.Token)}
+	return h.Client.Patch(ctx, secret, client.MergeFrom(before))
 }
 
 // Heartbeat does what cluster managers do all the time: it notes that the
 // cluster was seen.
-func (h *hub) Heartbeat(ctx context.Context, m *member) error {
+func (h *Hub) Heartbeat(ctx context.Context, m *Member) error {
 	profile := &inventory.Profile{}
-	if err := h.client.Get(ctx, client.ObjectKey{Namespace: fleetNamespace, Name: m.name}, profile); err != nil {
+	if err := h.Client.Get(ctx, client.ObjectKey{Namespace: FleetNamespace, Name: m.Name}, profile); err != nil {
 		return err
 	}
 	// Times are whole seconds in the API; each heartbeat is to be another one.
 	seen := &profile.Status.Properties[0].LastObservedTime
 	*seen = metav1.NewTime(seen.Add(time.Second))
-	return h.client.Status().Update(ctx, profile)
+	return h.Client.Status().Update(ctx, profile)
 }
 
 // Strike takes the member off the roll.
-func (h *hub) Strike(ctx context.Context, m *member) error {
-	m.enlisted = false
-	return h.client.Delete(ctx, &inventory.Profile{ObjectMeta: named(fleetNamespace, m.name)})
+func (h *Hub) Strike(ctx context.Context, m *Member) error {
+	m.Enlisted = false
+	return h.Client.Delete(ctx, &inventory.Profile{ObjectMeta: named(FleetNamespace, m.Name)})
+}
+
+// Delist takes the member off the roll, if it is still there, and its token
+// out of the hub.
+func (h *Hub) Delist(ctx context.Context, m *Member) error {
+	return errors.Join(
+		client.IgnoreNotFound(h.Strike(ctx, m)),
+		h.Client.Delete(ctx, &corev1.Secret{ObjectMeta: named(TokenNamespace, m.Name)}),
+	)
 }
 
 // Profiles returns all ClusterProfiles as JSON.
-func (h *hub) Profiles(ctx context.Context) (string, error) {
+func (h *Hub) Profiles(ctx context.Context) (string, error) {
 	profiles := &v1alpha1.ClusterProfileList{}
-	if err := h.client.List(ctx, profiles); err != nil {
+	if err := h.Client.List(ctx, profiles); err != nil {
 		return "", err
 	}
 	text, err := json.Marshal(profiles)

@@ -1,7 +1,7 @@
 // Copyright The Rollcall Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package realfleet
 
 import (
 	"bufio"
@@ -31,7 +31,7 @@ func TestForwarder(t *testing.T) {
 			}()
 		}
 	}()
-	f, err := newForwarder(echo.Addr().String())
+	f, err := NewForwarder(echo.Addr().String())
 	g.Expect(err).NotTo(HaveOccurred())
 
 	first := dial(g, f)
@@ -59,7 +59,7 @@ func TestForwarderToNobody(t *testing.T) {
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(nobody.Close()).To(Succeed())
 
-	f, err := newForwarder(nobody.Addr().String())
+	f, err := NewForwarder(nobody.Addr().String())
 	g.Expect(err).NotTo(HaveOccurred())
 	defer f.Close()
 	g.Expect(dial(g, f).ask("hello")).To(BeEmpty())
@@ -70,7 +70,7 @@ type caller struct {
 	answer *bufio.Reader
 }
 
-func dial(g *WithT, f *forwarder) *caller {
+func dial(g *WithT, f *Forwarder) *caller {
 	conn, err := net.Dial("tcp", f.Addr())
 	g.Expect(err).NotTo(HaveOccurred())
 	return &caller{conn: conn, answer: bufio.NewReader(conn)}

@@ -1,7 +1,7 @@
 // Copyright The Rollcall Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package realfleet
 
 import (
 	"context"
@@ -19,29 +19,29 @@ import (
 // memberNamespace is where a member keeps what lets the controller in.
 const memberNamespace = "rollcall"
 
-// member is a cluster whose ConfigMaps are reconciled.
-type member struct {
-	*controlPlane
-	network *forwarder // between the controller and the cluster
+// Member is a cluster whose ConfigMaps are reconciled.
+type Member struct {
+	*ControlPlane
+	Network *Forwarder // between the controller and the cluster
 	id      string     // the cluster's ID (KEP-2149)
 	account *corev1.ServiceAccount
 
-	enlisted bool // is on the hub's roll
+	Enlisted bool // is on the hub's roll
 
 	issued int            // number of tokens issued
-	token  string         // the current one
-	anchor *corev1.Secret // on whose existence the current token depends
+	Token  string         // the current one
+	Anchor *corev1.Secret // on whose existence the current token depends
 }
 
-// newMember sets up a cluster for the controller: with a service account that
+// NewMember sets up a cluster for the controller: with a service account that
 // may read ConfigMaps and nothing else, and a token for it.
-func newMember(ctx context.Context, cp *controlPlane) (*member, error) {
-	server, err := url.Parse(cp.config.Host)
+func NewMember(ctx context.Context, cp *ControlPlane) (*Member, error) {
+	server, err := url.Parse(cp.Config.Host)
 	if err != nil {
 		return nil, err
 	}
-	m := &member{
-		controlPlane: cp,
+	m := &Member{
+		ControlPlane: cp,
 		account:      &corev1.ServiceAccount{ObjectMeta: named(memberNamespace, "controller")},
 	}
 	if m.id, err = m.identify(ctx); err != nil {
@@ -68,22 +68,22 @@ func newMember(ctx context.Context, cp *controlPlane) (*member, error) {
 	if err := m.ReplaceToken(ctx); err != nil {
 		return nil, err
 	}
-	m.network, err = newForwarder(server.Host)
+	m.Network, err = NewForwarder(server.Host)
 	return m, err
 }
 
 // identify returns the UID of the namespace kube-system, which KEP-2149
 // recommends for the cluster's ID.
-func (m *member) identify(ctx context.Context) (string, error) {
+func (m *Member) identify(ctx context.Context) (string, error) {
 	namespace := &corev1.Namespace{}
-	if err := m.client.Get(ctx, types.NamespacedName{Name: metav1.NamespaceSystem}, namespace); err != nil {
+	if err := m.Client.Get(ctx, types.NamespacedName{Name: metav1.NamespaceSystem}, namespace); err != nil {
 		return "", err
 	}
 	return string(namespace.UID), nil
 }
 
 // ReplaceToken issues a token which can be revoked. The one before stays valid.
-func (m *member) ReplaceToken(ctx context.Context) error {
+func (m *Member) ReplaceToken(ctx context.Context) error {
 	m.issued++
 	anchor := &corev1.Secret{ObjectMeta: named(memberNamespace, fmt.Sprintf("controller-token-%d", m.issued))}
 	if err := m.Create(ctx, anchor); err != nil {
@@ -93,14 +93,14 @@ func (m *member) ReplaceToken(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	m.token, m.anchor = token, anchor
+	m.Token, m.Anchor = token, anchor
 	return nil
 }
 
 // Status returns what the API server answers to a request with the token, such
 // as 401.
-func (m *member) Status(ctx context.Context, token string) (int, error) {
-	config := rest.AnonymousClientConfig(m.config)
+func (m *Member) Status(ctx context.Context, token string) (int, error) {
+	config := rest.AnonymousClientConfig(m.Config)
 	config.BearerToken = token
 	httpClient, err := rest.HTTPClientFor(config)
 	if err != nil {
@@ -118,9 +118,14 @@ func (m *member) Status(ctx context.Context, token string) (int, error) {
 }
 
 // CreateConfigMap gives the controller something to reconcile.
-func (m *member) CreateConfigMap(ctx context.Context, name string) error {
+func (m *Member) CreateConfigMap(ctx context.Context, name string) error {
 	return m.Create(ctx, &corev1.ConfigMap{
 		ObjectMeta: named(metav1.NamespaceDefault, name),
-		Data:       map[string]string{"cluster": m.name},
+		Data:       map[string]string{"cluster": m.Name},
 	})
+}
+
+// DeleteConfigMap deletes what CreateConfigMap has created.
+func (m *Member) DeleteConfigMap(ctx context.Context, name string) error {
+	return m.Client.Delete(ctx, &corev1.ConfigMap{ObjectMeta: named(metav1.NamespaceDefault, name)})
 }

@@ -1,7 +1,7 @@
 // Copyright The Rollcall Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package realfleet
 
 import (
 	"io"
@@ -9,9 +9,9 @@ import (
 	"sync"
 )
 
-// forwarder is the network between the controller and a member: it passes TCP
+// Forwarder is the network between the controller and a member: it passes TCP
 // connections on, and can cut them.
-type forwarder struct {
+type Forwarder struct {
 	listener net.Listener
 	target   string
 	running  sync.WaitGroup
@@ -21,22 +21,22 @@ type forwarder struct {
 	conns  map[net.Conn]struct{}
 }
 
-// newForwarder returns a forwarder to the target, a host and port, that
+// NewForwarder returns a forwarder to the target, a host and port, that
 // listens on a port of its own.
-func newForwarder(target string) (*forwarder, error) {
+func NewForwarder(target string) (*Forwarder, error) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return nil, err
 	}
-	f := &forwarder{listener: listener, target: target, conns: map[net.Conn]struct{}{}}
+	f := &Forwarder{listener: listener, target: target, conns: map[net.Conn]struct{}{}}
 	f.running.Go(f.accept)
 	return f, nil
 }
 
 // Addr returns the host and port that are listened on.
-func (f *forwarder) Addr() string { return f.listener.Addr().String() }
+func (f *Forwarder) Addr() string { return f.listener.Addr().String() }
 
-func (f *forwarder) accept() {
+func (f *Forwarder) accept() {
 	for {
 		conn, err := f.listener.Accept()
 		if err != nil {
@@ -46,7 +46,7 @@ func (f *forwarder) accept() {
 	}
 }
 
-func (f *forwarder) forward(client net.Conn) {
+func (f *Forwarder) forward(client net.Conn) {
 	defer client.Close()
 	server, err := net.Dial("tcp", f.target)
 	if err != nil {
@@ -70,7 +70,7 @@ func (f *forwarder) forward(client net.Conn) {
 	copying.Wait()
 }
 
-func (f *forwarder) add(conns ...net.Conn) bool {
+func (f *Forwarder) add(conns ...net.Conn) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for _, conn := range conns {
@@ -79,7 +79,7 @@ func (f *forwarder) add(conns ...net.Conn) bool {
 	return !f.closed
 }
 
-func (f *forwarder) remove(conns ...net.Conn) {
+func (f *Forwarder) remove(conns ...net.Conn) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for _, conn := range conns {
@@ -88,7 +88,7 @@ func (f *forwarder) remove(conns ...net.Conn) {
 }
 
 // Cut closes all connections. New ones are passed on.
-func (f *forwarder) Cut() {
+func (f *Forwarder) Cut() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for conn := range f.conns {
@@ -97,7 +97,7 @@ func (f *forwarder) Cut() {
 }
 
 // Close closes all connections and takes no more.
-func (f *forwarder) Close() {
+func (f *Forwarder) Close() {
 	_ = f.listener.Close()
 	f.mu.Lock()
 	f.closed = true

@@ -1,7 +1,7 @@
 // Copyright The Rollcall Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package realfleet
 
 import (
 	"context"
@@ -19,7 +19,7 @@ const tokenLifetime = 24 * time.Hour
 
 // IssueToken returns a token for the service account. With an anchor it is
 // valid as long as that Secret exists.
-func (cp *controlPlane) IssueToken(ctx context.Context, account *corev1.ServiceAccount, anchor *corev1.Secret) (string, error) {
+func (cp *ControlPlane) IssueToken(ctx context.Context, account *corev1.ServiceAccount, anchor *corev1.Secret) (string, error) {
 	request := &authenticationv1.TokenRequest{
 		Spec: authenticationv1.TokenRequestSpec{
 			ExpirationSeconds: ptr.To(int64(tokenLifetime.Seconds())),
@@ -30,8 +30,8 @@ func (cp *controlPlane) IssueToken(ctx context.Context, account *corev1.ServiceA
 			Kind: "Secret", APIVersion: "v1", Name: anchor.Name, UID: anchor.UID,
 		}
 	}
-	if err := cp.client.SubResource("token").Create(ctx, account, request); err != nil {
-		return "", fmt.Errorf("requesting a token in %s: %w", cp.name, err)
+	if err := cp.Client.SubResource("token").Create(ctx, account, request); err != nil {
+		return "", fmt.Errorf("requesting a token in %s: %w", cp.Name, err)
 	}
 	return request.Status.Token, nil
 }
