@@ -1,0 +1,257 @@
+// Copyright The Rollcall Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package handler_test
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"testing"
+
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/util/workqueue"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/cluster"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	mchandler "github.com/rollcall-dev/rollcall/pkg/mc/handler"
+	"github.com/rollcall-dev/rollcall/pkg/mc/multicluster"
+	mcreconcile "github.com/rollcall-dev/rollcall/pkg/mc/reconcile"
+)
+
+// mapped names the object twice over, in a way of the function's own.
+func mapped(_ context.Context, obj client.Object) []reconcile.Request {
+	return []reconcile.Request{bare("mapped", obj.GetName()), bare("mapped", obj.GetName()), bare("mapped", "all")}
+}
+
+// mappedTo names clusters of its own.
+func mappedTo(_ context.Context, obj client.Object) []mcreconcile.Request {
+	return []mcreconcile.Request{request("us", "mapped", obj.GetName()), request("", "mapped", obj.GetName())}
+}
+
+// careless is a handler that knows nothing of priorities.
+func careless[request comparable](req func(client.Object) request) handler.TypedEventHandler[client.Object, request] {
+	type queue = workqueue.TypedRateLimitingInterface[request]
+	return carelessHandler[request]{func(obj client.Object, q queue) { q.Add(req(obj)) }}
+}
+
+type carelessHandler[request comparable] struct {
+	add func(client.Object, workqueue.TypedRateLimitingInterface[request])
+}
+
+func (h carelessHandler[request]) Create(_ context.Context, e event.CreateEvent, q workqueue.TypedRateLimitingInterface[request]) {
+	h.add(e.Object, q)
+}
+
+func (h carelessHandler[request]) Update(_ context.Context, e event.UpdateEvent, q workqueue.TypedRateLimitingInterface[request]) {
+	h.add(e.ObjectNew, q)
+}
+
+func (h carelessHandler[request]) Delete(_ context.Context, e event.DeleteEvent, q workqueue.TypedRateLimitingInterface[request]) {
+	h.add(e.Object, q)
+}
+
+func (h carelessHandler[request]) Generic(_ context.Context, e event.GenericEvent, q workqueue.TypedRateLimitingInterface[request]) {
+	h.add(e.Object, q)
+}
+
+func carelessBare(obj client.Object) reconcile.Request {
+	return bare(obj.GetNamespace(), obj.GetName())
+}
+
+func carelessElsewhere(obj client.Object) mcreconcile.Request {
+	return request("elsewhere", obj.GetNamespace(), obj.GetName())
+}
+
+// always ignores which cluster it is for.
+func always(h mchandler.EventHandler) mchandler.EventHandlerFunc {
+	return func(multicluster.ClusterName, cluster.Cluster) mchandler.EventHandler { return h }
+}
+
+type handlerCase struct {
+	name    string
+	handler mchandler.EventHandlerFunc
+	// old and new are what the objects come to, in any order.
+	old, new []string
+	careless bool // knows no priorities
+	newOnly  bool // ignores the old object of an update
+}
+
+var handlerCases = []handlerCase{
+	{
+		name:    "EnqueueRequestForObject",
+		handler: mchandler.EnqueueRequestForObject,
+		new:     []string{"eu/ns/new"}, newOnly: true,
+	},
+	{
+		name:    "TypedEnqueueRequestForObject",
+		handler: mchandler.TypedEnqueueRequestForObject[client.Object](),
+		new:     []string{"eu/ns/new"}, newOnly: true,
+	},
+	{
+		name:    "EnqueueRequestForOwner",
+		handler: mchandler.EnqueueRequestForOwner(&corev1.ReplicationController{}),
+		old:     []string{"eu/ns/owner-of-old"}, new: []string{"eu/ns/owner-of-new"},
+	},
+	{
+		name:    "TypedEnqueueRequestForOwner",
+		handler: mchandler.EventHandlerFunc(mchandler.TypedEnqueueRequestForOwner[client.Object](&corev1.ReplicationController{})),
+		old:     []string{"eu/ns/owner-of-old"}, new: []string{"eu/ns/owner-of-new"},
+	},
+	{
+		name:    "EnqueueRequestsFromMapFunc",
+		handler: mchandler.EnqueueRequestsFromMapFunc(mapped),
+		old:     []string{"eu/mapped/old", "eu/mapped/all"}, new: []string{"eu/mapped/new", "eu/mapped/all"},
+	},
+	{
+		name:    "TypedEnqueueRequestsFromMapFunc, whose function names other clusters",
+		handler: mchandler.EventHandlerFunc(mchandler.TypedEnqueueRequestsFromMapFunc(mappedTo)),
+		old:     []string{"eu/mapped/old", "eu/mapped/old"}, new: []string{"eu/mapped/new", "eu/mapped/new"},
+	},
+	{
+		name:    "TypedEnqueueRequestsFromMapFuncWithClusterPreservation",
+		handler: always(mchandler.TypedEnqueueRequestsFromMapFuncWithClusterPreservation(mappedTo)),
+		old:     []string{"us/mapped/old", "mapped/old"}, new: []string{"us/mapped/new", "mapped/new"},
+	},
+	{
+		name:    "Lift",
+		handler: mchandler.Lift(careless(carelessBare)),
+		new:     []string{"eu/ns/new"}, newOnly: true, careless: true,
+	},
+	{
+		name:    "TypedLift",
+		handler: mchandler.EventHandlerFunc(mchandler.TypedLift(careless(carelessBare))),
+		new:     []string{"eu/ns/new"}, newOnly: true, careless: true,
+	},
+	{
+		name:    "ForCluster, which was told another name",
+		handler: always(mchandler.ForCluster(careless(carelessBare), "given")),
+		new:     []string{"given/ns/new"}, newOnly: true, careless: true,
+	},
+	{
+		name:    "TypedForCluster, which was told another name",
+		handler: always(mchandler.TypedForCluster(careless(carelessBare), "given")),
+		new:     []string{"given/ns/new"}, newOnly: true, careless: true,
+	},
+	{
+		name:    "TypedInjectCluster, for requests that name another cluster",
+		handler: mchandler.EventHandlerFunc(mchandler.TypedInjectCluster(careless(carelessElsewhere))),
+		new:     []string{"eu/ns/new"}, newOnly: true, careless: true,
+	},
+	{
+		name: "WithLowPriorityWhenUnchanged, around a handler that leaves requests as they are",
+		handler: mchandler.EventHandlerFunc(mchandler.WithLowPriorityWhenUnchanged(
+			mchandler.TypedEventHandlerFunc[client.Object, mcreconcile.Request](always(careless(carelessElsewhere))))),
+		new: []string{"elsewhere/ns/new"}, newOnly: true,
+	},
+	{
+		name: "WithLowPriorityWhenUnchanged, around a handler that is lifted",
+		handler: mchandler.EventHandlerFunc(mchandler.WithLowPriorityWhenUnchanged(
+			mchandler.TypedLift(careless(carelessBare)))),
+		new: []string{"eu/ns/new"}, newOnly: true,
+	},
+}
+
+// want is what an event comes to.
+func (tc handlerCase) want(event string) []string {
+	want := slices.Clone(tc.new)
+	if !tc.newOnly && (event == "update" || event == "resync") {
+		for _, old := range tc.old {
+			// What both objects are mapped to is enqueued once.
+			if !strings.HasSuffix(old, "/all") {
+				want = append(want, old)
+			}
+		}
+	}
+	return want
+}
+
+func TestWhatHandlersEnqueue(t *testing.T) {
+	owner := func(name string) metav1.OwnerReference {
+		return metav1.OwnerReference{APIVersion: "v1", Kind: "ReplicationController", Name: name}
+	}
+	before, after := pod("old", owner("owner-of-old")), pod("new", owner("owner-of-new"))
+	for _, tc := range handlerCases {
+		for _, event := range []string{"initial create", "create", "update", "resync", "delete", "generic"} {
+			t.Run(tc.name+", "+event+", on a queue without priorities", func(t *testing.T) {
+				q := &plainQueue[mcreconcile.Request]{}
+				events(t.Context(), tc.handler("eu", fakeCluster{}), before, after, q)[event]()
+				NewWithT(t).Expect(q.added).To(ConsistOf(tc.want(event)))
+			})
+			t.Run(tc.name+", "+event+", on a queue with priorities", func(t *testing.T) {
+				want := tc.want(event)
+				if !tc.careless && (event == "initial create" || event == "resync") {
+					for i := range want {
+						want[i] += " low"
+					}
+				}
+				q := &priorityQueue[mcreconcile.Request]{}
+				events(t.Context(), tc.handler("eu", fakeCluster{}), before, after, q)[event]()
+				NewWithT(t).Expect(q.added).To(ConsistOf(want))
+			})
+		}
+	}
+}
+
+func TestHandlersOfOneFunctionDoNotShareTheirCluster(t *testing.T) {
+	for _, tc := range []struct {
+		name    string
+		handler mchandler.EventHandlerFunc
+	}{
+		{"lifted", mchandler.EnqueueRequestForObject},
+		{"injected", mchandler.EventHandlerFunc(mchandler.TypedInjectCluster(careless(carelessElsewhere)))},
+		{"for owners", mchandler.EnqueueRequestForOwner(&corev1.ReplicationController{})},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			q := &plainQueue[mcreconcile.Request]{}
+			obj := pod("a", metav1.OwnerReference{APIVersion: "v1", Kind: "ReplicationController", Name: "a"})
+			var all []mchandler.EventHandler
+			for _, name := range []multicluster.ClusterName{"eu", "us", ""} {
+				all = append(all, tc.handler(name, fakeCluster{}))
+			}
+			for _, h := range all {
+				h.Create(t.Context(), event.CreateEvent{Object: obj}, q)
+			}
+			NewWithT(t).Expect(q.added).To(Equal([]string{"eu/ns/a", "us/ns/a", "ns/a"}))
+		})
+	}
+}
+
+func TestHandlersOfRequestsOfAControllersOwn(t *testing.T) {
+	toJobs := func(_ context.Context, obj client.Object) []job {
+		return []job{{Request: "scan " + obj.GetName(), ClusterName: "us"}}
+	}
+	for _, tc := range []struct {
+		name    string
+		handler mchandler.TypedEventHandlerFunc[client.Object, job]
+		want    string
+	}{
+		{"the event's cluster is set", mchandler.TypedEnqueueRequestsFromMapFunc(toJobs), "eu/scan a low"},
+		{
+			"or the function's kept",
+			func(multicluster.ClusterName, cluster.Cluster) handler.TypedEventHandler[client.Object, job] {
+				return mchandler.TypedEnqueueRequestsFromMapFuncWithClusterPreservation(toJobs)
+			},
+			"us/scan a low",
+		},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			q := &priorityQueue[job]{}
+			tc.handler("eu", fakeCluster{}).Create(t.Context(), event.CreateEvent{Object: pod("a"), IsInInitialList: true}, q)
+			NewWithT(t).Expect(q.added).To(Equal([]string{tc.want}))
+		})
+	}
+}
+
+func TestAHandlerOfOneTypeIsLifted(t *testing.T) {
+	g := NewWithT(t)
+	q := &priorityQueue[mcreconcile.Request]{}
+	h := mchandler.TypedEnqueueRequestForObject[*corev1.Pod]()("eu", fakeCluster{})
+	h.Create(t.Context(), event.TypedCreateEvent[*corev1.Pod]{Object: pod("a"), IsInInitialList: true}, q)
+	g.Expect(q.added).To(Equal([]string{"eu/ns/a low"}))
+}
