@@ -4,6 +4,7 @@
 package mctest
 
 import (
+	"cmp"
 	"testing"
 	"time"
 
@@ -20,6 +21,9 @@ import (
 
 // Options of a cluster or fleet. The zero value is a good one.
 type Options struct {
+	// Name of the cluster; of a fleet's clusters, what precedes the number.
+	// Default: cluster.
+	Name string
 	// Scheme holds types to serve besides the built-in ones. Each needs a
 	// list type. Types that have a status field have a status subresource.
 	// Default: none.
@@ -40,6 +44,8 @@ type Options struct {
 	// what it is sent, before the watch is ended. Default: 30 seconds.
 	WatchWriteTimeout time.Duration
 }
+
+func (o Options) name() string { return cmp.Or(o.Name, "cluster") }
 
 func (o Options) types() *apiserver.Types {
 	if o.Scheme == nil && len(o.ClusterScoped) == 0 {
@@ -64,7 +70,7 @@ type Cluster struct {
 func New(tb testing.TB, options ...Options) *Cluster {
 	tb.Helper()
 	o := only(tb, options)
-	return start(tb, "cluster", o, o.types())
+	return start(tb, o.name(), o, o.types())
 }
 
 func only(tb testing.TB, options []Options) Options {

@@ -71,18 +71,17 @@ func TestConformance(t *testing.T) {
 	} {
 		all = append(all, some...)
 	}
-	run := func(t *testing.T, config *rest.Config) {
-		s := connect(t, config)
+	run := func(t *testing.T, s *server) {
 		createWidgets(t, s)
 		for _, b := range all {
 			t.Run(b.name, func(t *testing.T) { b.does(t, s) })
 		}
 	}
 	t.Run("mctest", func(t *testing.T) {
-		run(t, mctest.New(t).Config())
+		run(t, connect(t, mctest.New(t).Config()))
 	})
 	t.Run("kube-apiserver", func(t *testing.T) {
-		run(t, realServer(t))
+		run(t, connect(t, realServer(t)))
 	})
 }
 

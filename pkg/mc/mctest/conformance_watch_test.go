@@ -122,6 +122,12 @@ var watchBehaviours = []behaviour{
 		w := s.watch(t, s.namespace(t), metav1.ListOptions{TimeoutSeconds: ptr.To[int64](1)})
 		NewWithT(t).Eventually(w.ResultChan()).WithTimeout(testTimeout).Should(BeClosed())
 	}},
+	{"a watch from the future tells of nothing until it has come", func(t *testing.T, s *server) {
+		namespace := s.namespace(t)
+		w := s.watch(t, namespace, metav1.ListOptions{ResourceVersion: "999999999"})
+		s.configMap(t, namespace, "a")
+		NewWithT(t).Consistently(w.ResultChan()).ShouldNot(Receive())
+	}},
 	{"finalizers show as a modification before the deletion", func(t *testing.T, s *server) {
 		g := NewWithT(t)
 		namespace := s.namespace(t)

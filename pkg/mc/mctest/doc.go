@@ -6,16 +6,16 @@
 // tokens and objects, and each able to fail in the ways that clusters do.
 //
 //	func TestSurvivesAnOutage(t *testing.T) {
-//		fleet := mctest.NewFleet(t, 3)
+//		fleet := mctest.NewFleet(t, 3, mctest.Options{Objects: []client.Object{configMap}})
 //		eu := fleet.Cluster(1)
-//		if err := eu.Create(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "a"}}); err != nil {
-//			t.Fatal(err)
+//		startController(t, eu.Config()) // what is tested
+//
+//		eu.Fault(mctest.Hang)                    // answers nothing from now on
+//		eu.Clear()                               // answers again
+//		eu.Fault(mctest.Forbidden.On("secrets")) // one resource only
+//		if n := eu.OpenWatches("configmaps"); n != 1 {
+//			t.Errorf("%d watches are open", n)
 //		}
-//		// … start what is tested with eu.Config() …
-//		eu.Fault(mctest.Hang)                      // answers nothing from now on
-//		eu.Clear()                                 // answers again
-//		eu.Fault(mctest.Forbidden.On("secrets"))   // one resource only
-//		if eu.OpenWatches("configmaps") != 1 { … } // what clients did
 //	}
 //
 // # What a cluster does

@@ -239,7 +239,7 @@ func TestWatchesUnderFaults(t *testing.T) {
 		g := NewWithT(t)
 		c := mctest.New(t)
 		informer, _ := newInformer(t, kubernetes.NewForConfigOrDie(c.Config()))
-		for _, name := range []string{"a", "b", "c"} {
+		for _, name := range []string{"a", "b"} {
 			c.CloseConnections()
 			revision(t, c, name)
 			g.Eventually(func() bool {

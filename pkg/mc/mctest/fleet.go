@@ -24,7 +24,7 @@ func NewFleet(tb testing.TB, n int, options ...Options) *Fleet {
 	types := o.types()
 	f := &Fleet{clusters: make([]*Cluster, n)}
 	for i := range f.clusters {
-		f.clusters[i] = start(tb, fmt.Sprintf("cluster-%d", i), o, types)
+		f.clusters[i] = start(tb, fmt.Sprintf("%s-%d", o.name(), i), o, types)
 	}
 	return f
 }

@@ -21,7 +21,9 @@ func footprint(tb testing.TB, n int) (heap, goroutines int) {
 	bytes, before := live(), runtime.NumGoroutine()
 	f := mctest.NewFleet(tb, n)
 	heap, goroutines = live()-bytes, runtime.NumGoroutine()-before
-	runtime.KeepAlive(f)
+	for _, c := range f.Clusters() {
+		c.Close()
+	}
 	return heap, goroutines
 }
 

@@ -98,20 +98,6 @@ func TestACloseListenerRefusesAndComesBackOnItsPort(t *testing.T) {
 	g.Expect(l.Connections()).To(Equal(2))
 }
 
-func TestNoOtherSocketGetsThePortOfAClosedListener(t *testing.T) {
-	g := NewWithT(t)
-	l := newListener(t)
-	l.Close()
-	release := hold("127.0.0.1:0")
-	defer release()
-	if _, err := net.Listen("tcp", l.Address()); err == nil {
-		t.Skip("this system does not keep ports")
-	}
-	g.Expect(l.Open()).To(Succeed())
-	echo(t, l)
-	g.Expect(say(dial(t, l), long)).To(Succeed())
-}
-
 func TestConnectionsAreReset(t *testing.T) {
 	g := NewWithT(t)
 	l := newListener(t)
