@@ -62,8 +62,9 @@ func TestClientCertificates(t *testing.T) {
 	getAll(t, client, server.URL, 3, 200)
 	g.Expect(server.identities()).To(Equal([]string{"one", "one", "one"}))
 	watch, err := client.Get(server.URL + "/watch")
-	g.Expect(err).NotTo(HaveOccurred())
-	defer watch.Body.Close()
+	if err != nil {
+		t.Fatal(err)
+	}
 
 	// The server trusts another name: the request is repeated on a new
 	// connection, and the old one, with its watch, is gone.
@@ -72,6 +73,7 @@ func TestClientCertificates(t *testing.T) {
 	getAll(t, client, server.URL, 1, 200)
 	_, err = watch.Body.Read(make([]byte, 1))
 	g.Expect(err).To(HaveOccurred())
+	g.Expect(watch.Body.Close()).To(Succeed())
 	getAll(t, client, server.URL, 20, 200)
 	g.Expect(plugin.runs()).To(HaveLen(2))
 }
@@ -82,7 +84,9 @@ func TestANewTokenLeavesConnectionsOpen(t *testing.T) {
 	plugin.answer("t1", future())
 	client := httpClient(t, resolve(t, onePlugin(t, plugin), server.profile("c1")).RESTConfig())
 	watch, err := client.Get(server.URL + "/watch")
-	g.Expect(err).NotTo(HaveOccurred())
+	if err != nil {
+		t.Fatal(err)
+	}
 	defer watch.Body.Close()
 
 	plugin.answer("t2", future())

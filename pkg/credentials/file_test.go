@@ -49,7 +49,7 @@ providers:
 }
 
 func TestFaultyFilesSayWhereTheFaultIs(t *testing.T) {
-	replaced := func(old, new string) string { return strings.Replace(goodFile, old, new, 1) }
+	replaced := func(part, by string) string { return strings.Replace(goodFile, part, by, 1) }
 	twice := strings.Replace(goodFile, `"}]}`, `"},`+strings.TrimPrefix(goodFile, `{"providers":[`), 1)
 	for _, test := range []struct {
 		name, content, text string
@@ -164,7 +164,7 @@ func TestProviderFileIsReadAgain(t *testing.T) {
 	g.Expect(resolves()).To(Succeed())
 	g.Expect(lines).To(HaveLen(2))
 
-	for _, broken := range []string{"", "providers:\n- nmae: fake\n", "providers:\n" + entry("./fake") + entry("./fake")} {
+	for _, broken := range []string{"", "providers:\n- nam: fake\n", "providers:\n" + entry("./fake") + entry("./fake")} {
 		lines = nil
 		write(broken)
 		for range 3 {

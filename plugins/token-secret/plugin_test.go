@@ -249,9 +249,9 @@ func TestRefusals(t *testing.T) {
 		},
 		{
 			name:   "an unknown field of the config is named",
-			config: `{"secretRef":{"nmae":"c1"}}`,
+			config: `{"secretRef":{"nam":"c1"}}`,
 			code:   plugin.ExitBadRequest,
-			stderr: `unknown field "nmae"`,
+			stderr: `unknown field "nam"`,
 		},
 		{
 			name:   "an empty config is an error",

@@ -169,9 +169,9 @@ func TestFailuresAreOneLineAndACode(t *testing.T) {
 		{
 			name:   "a config with an unknown field names it",
 			plugin: decoding,
-			env:    info(v1, `{"cluster":{"server":"https://c1","config":{"nmae":1}}}`),
+			env:    info(v1, `{"cluster":{"server":"https://c1","config":{"nam":1}}}`),
 			code:   plugin.ExitBadRequest,
-			stderr: "fake: bad request: config of the cluster: unknown field \"nmae\"\n",
+			stderr: "fake: bad request: config of the cluster: unknown field \"nam\"\n",
 		},
 		{
 			name:   "a cluster without a config says what is missing",

@@ -97,8 +97,7 @@ func (r Request) DecodeConfig(into any) error {
 
 // describe says what is wrong in words of the configuration, not of Go.
 func describe(err error) string {
-	var wrongType *json.UnmarshalTypeError
-	if errors.As(err, &wrongType) {
+	if wrongType, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
 		if wrongType.Field == "" {
 			return fmt.Sprintf("must not be of type %s", kindOf(wrongType.Value))
 		}
