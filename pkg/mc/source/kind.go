@@ -64,17 +64,18 @@ func (k *kind[object, request]) ForCluster(name multicluster.ClusterName, cl clu
 }
 
 func (k *kind[object, request]) SyncingForCluster(name multicluster.ClusterName, cl cluster.Cluster) (_ source.TypedSyncingSource[request], _ bool, err error) {
-	if k.filter != nil && !k.filter(name, cl) {
-		return nil, false, nil
-	}
 	// Handlers have no way to say that they cannot be made for a cluster but to
-	// panic, as controller-runtime's do when a scheme lacks a type. That is this
-	// cluster's trouble, not the whole process'.
+	// panic, as controller-runtime's do when a scheme lacks a type. That, or what
+	// is wrong with a filter or a projection, is this cluster's trouble, not the
+	// whole process'.
 	defer func() {
 		if r := recover(); r != nil {
 			err = fmt.Errorf("cannot watch %T in cluster %q: %v", k.object, name, r)
 		}
 	}()
+	if k.filter != nil && !k.filter(name, cl) {
+		return nil, false, nil
+	}
 	obj := k.object
 	if k.project != nil {
 		obj, err = k.project(cl, obj)
