@@ -62,9 +62,7 @@ func TestClientCertificates(t *testing.T) {
 	getAll(t, client, server.URL, 3, 200)
 	g.Expect(server.identities()).To(Equal([]string{"one", "one", "one"}))
 	watch, err := client.Get(server.URL + "/watch")
-	if err != nil {
-		t.Fatal(err)
-	}
+	g.Expect(err).NotTo(HaveOccurred())
 
 	// The server trusts another name: the request is repeated on a new
 	// connection, and the old one, with its watch, is gone.
@@ -84,22 +82,14 @@ func TestANewTokenLeavesConnectionsOpen(t *testing.T) {
 	plugin.answer("t1", future())
 	client := httpClient(t, resolve(t, onePlugin(t, plugin), server.profile("c1")).RESTConfig())
 	watch, err := client.Get(server.URL + "/watch")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer watch.Body.Close()
+	g.Expect(err).NotTo(HaveOccurred())
 
 	plugin.answer("t2", future())
 	server.accept("Bearer t2")
 	getAll(t, client, server.URL, 1, 200)
-	ended := make(chan struct{})
-	go func() {
-		defer close(ended)
-		_, _ = watch.Body.Read(make([]byte, 1))
-	}()
-	g.Consistently(ended, "100ms").ShouldNot(BeClosed())
+	g.Consistently(server.watchEnded, "100ms").ShouldNot(Receive())
 	g.Expect(watch.Body.Close()).To(Succeed())
-	<-ended
+	g.Eventually(server.watchEnded).Should(Receive())
 }
 
 func TestAnExpiredCertificateIsNoAnswer(t *testing.T) {

@@ -32,12 +32,13 @@ type server struct {
 	mu       sync.Mutex
 	accepted map[string]bool
 	seen     []string
-	watching chan struct{}
+
+	watchEnded chan struct{} // one for each watch that has ended
 }
 
 func newServer(t testing.TB, tokens ...string) *server {
 	t.Helper()
-	s := &server{accepted: map[string]bool{}, watching: make(chan struct{}, 100)}
+	s := &server{accepted: map[string]bool{}, watchEnded: make(chan struct{}, 100)}
 	s.accept(tokens...)
 	s.Server = httptest.NewUnstartedServer(s)
 	s.EnableHTTP2 = true
@@ -80,8 +81,8 @@ func (s *server) ServeHTTP(w http.ResponseWriter, request *http.Request) {
 	if request.URL.Path == "/watch" {
 		w.WriteHeader(http.StatusOK)
 		_ = http.NewResponseController(w).Flush()
-		s.watching <- struct{}{}
 		<-request.Context().Done()
+		s.watchEnded <- struct{}{}
 		return
 	}
 	_, _ = w.Write(append([]byte("hello "), body...))

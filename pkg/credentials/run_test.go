@@ -1,0 +1,250 @@
+// Copyright The Rollcall Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package credentials_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/go-logr/logr/funcr"
+	. "github.com/onsi/gomega"
+
+	"github.com/rollcall-dev/rollcall/pkg/credentials"
+)
+
+func TestAFailingPluginIsNotRunPerRequest(t *testing.T) {
+	g := NewWithT(t)
+	plugin, server := newFakePlugin(t), newServer(t, "Bearer t1")
+	plugin.set("stderr", "warming up\ncannot reach the vault\x1b[31m\n")
+	plugin.set("code", "7")
+	client := httpClient(t, resolve(t, onePlugin(t, plugin), server.profile("c1")).RESTConfig())
+
+	for range 20 {
+		_, _, err := get(client, server.URL)
+		g.Expect(err).To(MatchError(credentials.ErrPluginFailed))
+		g.Expect(err).To(MatchError(ContainSubstring(
+			`profile fleet/c1: provider "fake": plugin failed: ` + executable(t) + `: exit code 7: warming up | cannot reach the vault[31m`)))
+		var failed *credentials.RunError
+		g.Expect(errors.As(err, &failed)).To(BeTrue())
+		g.Expect(failed.ExitCode).To(Equal(7))
+	}
+	g.Expect(plugin.runs()).To(HaveLen(1))
+	g.Expect(server.identities()).To(BeEmpty())
+}
+
+func TestAnswersThatAreOfNoUse(t *testing.T) {
+	v1 := "client.authentication.k8s.io/v1"
+	token := map[string]string{"token": "t1"}
+	for _, test := range []struct {
+		name, answer string
+		kind         error
+		text         string
+	}{
+		{"nothing", "", credentials.ErrBadAnswer, "nothing on standard output"},
+		{"no JSON", "token: s3cret", credentials.ErrBadAnswer, "not JSON, at byte 2"},
+		{"another kind", `{"kind":"Pod"}`, credentials.ErrBadAnswer, "kind is not ExecCredential"},
+		{"an old version", execCredential(v1+"alpha1", token), credentials.ErrBadAnswer, "apiVersion is neither"},
+		{"no status", `{"kind":"ExecCredential","apiVersion":"` + v1 + `"}`, credentials.ErrBadAnswer, "there is no status"},
+		{"an empty status", execCredential(v1, nil), credentials.ErrBadAnswer, "there is no status"},
+		{"a token of white space", execCredential(v1, map[string]string{"token": " \n"}), credentials.ErrBadAnswer, "neither a token nor a client certificate"},
+		{"a token with a line break", execCredential(v1, map[string]string{"token": "s3cret\nX-Evil: 1"}), credentials.ErrBadAnswer, "characters that no header may have"},
+		{"a certificate without a key", execCredential(v1, map[string]string{"clientCertificateData": "s3cret"}), credentials.ErrBadAnswer, "without clientKeyData"},
+		{"a key that is none", execCredential(v1, map[string]string{"clientCertificateData": "s3cret", "clientKeyData": "s3cret"}), credentials.ErrBadAnswer, "not a certificate and its key"},
+		{"a token that has expired", execCredential(v1, map[string]string{"token": "s3cret", "expirationTimestamp": "2001-02-03T04:05:06Z"}), credentials.ErrExpired, "expired at 2001-02-03T04:05:06Z"},
+		{"a time that is none", execCredential(v1, map[string]string{"token": "t", "expirationTimestamp": "s3cret"}), credentials.ErrBadAnswer, "a field has a value that cannot be read"},
+		{"too much", strings.Repeat(" ", 1<<20) + execCredential(v1, token), credentials.ErrBadAnswer, "more than 1048576 bytes"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			g := NewWithT(t)
+			plugin, server := newFakePlugin(t), newServer(t)
+			plugin.set("answer", test.answer)
+			client := httpClient(t, resolve(t, onePlugin(t, plugin), server.profile("c1")).RESTConfig())
+			_, _, err := get(client, server.URL)
+			g.Expect(err).To(MatchError(test.kind))
+			g.Expect(err).To(MatchError(credentials.ErrBadAnswer))
+			g.Expect(err).To(MatchError(ContainSubstring(test.text)))
+			g.Expect(err.Error()).NotTo(ContainSubstring("s3cret"))
+		})
+	}
+}
+
+func TestBothVersionsAreAcceptedWhateverWasAsked(t *testing.T) {
+	for _, asked := range []string{"v1", "v1beta1"} {
+		for _, answered := range []string{"v1", "v1beta1"} {
+			t.Run(asked+" answered by "+answered, func(t *testing.T) {
+				g := NewWithT(t)
+				plugin, server := newFakePlugin(t), newServer(t, "Bearer t1")
+				plugin.set("answer", execCredential("client.authentication.k8s.io/"+answered, map[string]string{"token": "t1"}))
+				provider := plugin.provider()
+				provider.ExecConfig.APIVersion = "client.authentication.k8s.io/" + asked
+				resolver := newResolver(t, credentials.Options{Providers: []credentials.Provider{provider}})
+				getAll(t, httpClient(t, resolve(t, resolver, server.profile("c1")).RESTConfig()), server.URL, 1, 200)
+				g.Expect(plugin.runs()[0].ExecInfo).To(MatchJSON(
+					`{"kind":"ExecCredential","apiVersion":"client.authentication.k8s.io/` + asked + `","spec":{"interactive":false}}`))
+			})
+		}
+	}
+}
+
+func TestAHangingPluginIsKilledWithItsChildren(t *testing.T) {
+	g := NewWithT(t)
+	plugin, server := newFakePlugin(t), newServer(t)
+	waitForChild := plugin.leaveChild()
+	plugin.shut()
+	resolver := newResolver(t, credentials.Options{
+		Providers: []credentials.Provider{plugin.provider()},
+		Timeout:   time.Second,
+	})
+	client := httpClient(t, resolve(t, resolver, server.profile("c1")).RESTConfig())
+	_, _, err := get(client, server.URL)
+	g.Expect(err).To(MatchError(credentials.ErrTimeout))
+	g.Expect(err).To(MatchError(ContainSubstring("plugin timed out after 1s")))
+	waitForChild()
+}
+
+func TestAChildLeftBehindDoesNotHoldUpTheAnswer(t *testing.T) {
+	g := NewWithT(t)
+	plugin, server := newFakePlugin(t), newServer(t, "Bearer t1")
+	plugin.answer("t1", future())
+	waitForChild := plugin.leaveChild()
+	client := httpClient(t, resolve(t, onePlugin(t, plugin), server.profile("c1")).RESTConfig())
+	status, body, err := get(client, server.URL)
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(status).To(Equal(200), body)
+	waitForChild()
+}
+
+func TestTheLastToLeaveStopsTheRun(t *testing.T) {
+	g := NewWithT(t)
+	plugin, server := newFakePlugin(t), newServer(t, "Bearer t1")
+	plugin.answer("t1", future())
+	plugin.shut()
+	waitForChild := plugin.leaveChild()
+	client := httpClient(t, resolve(t, onePlugin(t, plugin), server.profile("c1")).RESTConfig())
+
+	ctx, leave := context.WithCancel(t.Context())
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, server.URL, nil)
+	g.Expect(err).NotTo(HaveOccurred())
+	left := make(chan error)
+	go func() {
+		response, err := client.Do(request)
+		if err == nil {
+			err = response.Body.Close()
+		}
+		left <- err
+	}()
+	g.Eventually(func() int { return len(plugin.runs()) }).Should(Equal(1))
+	go leave()
+	waitForChild()
+	g.Expect(<-left).To(MatchError(context.Canceled))
+}
+
+func TestOneWhoLeavesDoesNotStopTheRunForOthers(t *testing.T) {
+	g := NewWithT(t)
+	plugin, server := newFakePlugin(t), newServer(t, "Bearer t1")
+	plugin.answer("t1", future())
+	plugin.shut()
+	client := httpClient(t, resolve(t, onePlugin(t, plugin), server.profile("c1")).RESTConfig())
+
+	var patient sync.WaitGroup
+	patient.Go(func() { getAll(t, client, server.URL, 1, 200) })
+	g.Eventually(func() int { return len(plugin.runs()) }).Should(Equal(1))
+
+	ctx, leave := context.WithTimeout(t.Context(), time.Millisecond)
+	defer leave()
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, server.URL, nil)
+	g.Expect(err).NotTo(HaveOccurred())
+	response, err := client.Do(request)
+	if err == nil {
+		_ = response.Body.Close()
+	}
+	g.Expect(err).To(MatchError(context.DeadlineExceeded))
+
+	plugin.open()
+	patient.Wait()
+	g.Expect(plugin.runs()).To(HaveLen(1))
+}
+
+func TestOnlySoManyRunsAtOnce(t *testing.T) {
+	g := NewWithT(t)
+	plugins := []*fakePlugin{newFakePlugin(t), newFakePlugin(t), newFakePlugin(t)}
+	server := newServer(t, "Bearer t1")
+	var providers []credentials.Provider
+	for i, plugin := range plugins {
+		plugin.answer("t1", future())
+		plugin.shut()
+		provider := plugin.provider()
+		provider.Name = []string{"a", "b", "c"}[i]
+		providers = append(providers, provider)
+	}
+	resolver := newResolver(t, credentials.Options{Providers: providers, MaxConcurrentRuns: 2})
+	var requests sync.WaitGroup
+	for _, provider := range providers {
+		profile := server.profile("c1")
+		profile.Status.AccessProviders[0].Name = provider.Name
+		client := httpClient(t, resolve(t, resolver, profile).RESTConfig())
+		requests.Go(func() { getAll(t, client, server.URL, 1, 200) })
+	}
+	running := func() (n int) {
+		for _, plugin := range plugins {
+			n += len(plugin.runs())
+		}
+		return n
+	}
+	g.Eventually(running).Should(Equal(2))
+	g.Consistently(running, "100ms").Should(Equal(2))
+	// Whichever is open lets the third one in.
+	for _, plugin := range plugins {
+		requests.Go(plugin.open)
+	}
+	requests.Wait()
+	g.Expect(running()).To(Equal(3))
+}
+
+func TestSecretsStayOutOfErrorsAndLogs(t *testing.T) {
+	g := NewWithT(t)
+	var log syncBuffer
+	plugin, server := newFakePlugin(t), newServer(t)
+	plugin.answer("s3cret-t0ken", future())
+	plugin.set("stderr", "got s3cret-t0ken\nAuthorization: Bearer an0ther\n{\"password\": \"th1rd\"} eyJhbGciOi.eyJzdWIi.c2ln\n")
+	plugin.set("code", "1")
+	resolver := newResolver(t, credentials.Options{Providers: []credentials.Provider{plugin.provider()}, Logger: log.logger()})
+	access := resolve(t, resolver, server.profile("c1"))
+	config := access.RESTConfig()
+	_, _, err := get(httpClient(t, config), server.URL)
+	g.Expect(err).To(MatchError(credentials.ErrPluginFailed))
+	for _, text := range []string{err.Error(), log.String(), config.String()} {
+		for _, secret := range []string{"s3cret", "an0ther", "th1rd", "eyJ"} {
+			g.Expect(text).NotTo(ContainSubstring(secret))
+		}
+	}
+	g.Expect(log.String()).To(ContainSubstring("got [redacted]"), "the rest is there")
+}
+
+// syncBuffer is a log that several goroutines write.
+type syncBuffer struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (b *syncBuffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.text.String()
+}
+
+func (b *syncBuffer) logger() logr.Logger {
+	return funcr.New(func(prefix, args string) {
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		b.text.WriteString(prefix + " " + args + "\n")
+	}, funcr.Options{Verbosity: 10})
+}
