@@ -1,0 +1,119 @@
+// Copyright The Rollcall Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package source_test
+
+import (
+	"context"
+	"sync"
+	"testing"
+	"testing/synctest"
+
+	. "github.com/onsi/gomega"
+	"go.uber.org/goleak"
+	corev1 "k8s.io/api/core/v1"
+	toolscache "k8s.io/client-go/tools/cache"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/cluster"
+
+	mchandler "github.com/rollcall-dev/rollcall/pkg/mc/handler"
+	"github.com/rollcall-dev/rollcall/pkg/mc/mctest"
+	mcreconcile "github.com/rollcall-dev/rollcall/pkg/mc/reconcile"
+	mcsource "github.com/rollcall-dev/rollcall/pkg/mc/source"
+)
+
+func TestASourceLeavesItsInformerWhenItsContextEnds(t *testing.T) {
+	g := NewWithT(t)
+	server := mctest.New(t)
+	create(t, server, "a")
+	cl := connect(t, server)
+	src := mcsource.Kind(&corev1.ConfigMap{}, mchandler.TypedEnqueueRequestForObject[*corev1.ConfigMap]())
+	stays, leaves := &queue[mcreconcile.Request]{}, &queue[mcreconcile.Request]{}
+	start(t.Context(), t, src, "stays", cl, stays)
+
+	idle := goleak.IgnoreCurrent()
+	for range 10 {
+		ctx, end := context.WithCancel(t.Context())
+		start(ctx, t, src, "leaves", cl, leaves)
+		end()
+	}
+	goleak.VerifyNone(t, idle)
+	g.Expect(leaves.added()).To(HaveLen(10), "one initial event each")
+
+	create(t, server, "b")
+	g.Eventually(stays.added).WithTimeout(patience).Should(ContainElement(request("stays", "b")), "the cache lives on")
+	g.Expect(leaves.added()).To(HaveLen(10))
+	g.Expect(server.OpenWatches("configmaps")).To(Equal(1), "and is shared")
+}
+
+// slowCache hands out its informer when it is told to.
+type slowCache struct {
+	cache.Cache
+	informer *countingInformer
+	answer   chan struct{}
+}
+
+func (c *slowCache) GetInformer(context.Context, client.Object, ...cache.InformerGetOption) (cache.Informer, error) {
+	<-c.answer
+	return c.informer, nil
+}
+
+func (c *slowCache) WaitForCacheSync(context.Context) bool { return true }
+
+type countingInformer struct {
+	cache.Informer
+	mu             sync.Mutex
+	added, removed int
+}
+
+type registration struct {
+	toolscache.ResourceEventHandlerRegistration
+}
+
+func (registration) HasSynced() bool { return true }
+
+func (i *countingInformer) AddEventHandlerWithOptions(toolscache.ResourceEventHandler, toolscache.HandlerOptions) (toolscache.ResourceEventHandlerRegistration, error) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	i.added++
+	return registration{}, nil
+}
+
+func (i *countingInformer) RemoveEventHandler(toolscache.ResourceEventHandlerRegistration) error {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	i.removed++
+	return nil
+}
+
+func (i *countingInformer) counts() [2]int {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	return [2]int{i.added, i.removed}
+}
+
+type slowCluster struct {
+	cluster.Cluster
+	cache *slowCache
+}
+
+func (c slowCluster) GetCache() cache.Cache { return c.cache }
+
+func TestAHandlerThatIsAddedAfterTheEndIsTakenOffToo(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := NewWithT(t)
+		informers := &slowCache{informer: &countingInformer{}, answer: make(chan struct{})}
+		s, _, err := mcsource.Kind(&corev1.ConfigMap{}, mchandler.TypedEnqueueRequestForObject[*corev1.ConfigMap]()).
+			SyncingForCluster("eu", slowCluster{cache: informers})
+		g.Expect(err).NotTo(HaveOccurred())
+		ctx, end := context.WithCancel(t.Context())
+		g.Expect(s.Start(ctx, &queue[mcreconcile.Request]{})).To(Succeed())
+		synctest.Wait()
+		end()
+		synctest.Wait()
+		close(informers.answer)
+		synctest.Wait()
+		g.Expect(informers.informer.counts()).To(Equal([2]int{1, 1}))
+	})
+}
