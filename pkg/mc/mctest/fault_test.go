@@ -90,6 +90,28 @@ func TestAFaultConcernsWhatItNames(t *testing.T) {
 	g.Expect(c.Create(newConfigMap("a"))).To(Succeed(), "no fault concerns what goes without HTTP")
 }
 
+func TestSomeFaultsCannotBeNarrowed(t *testing.T) {
+	for name, fault := range map[string]mctest.Fault{"refuse": mctest.Refuse, "freeze": mctest.Freeze} {
+		t.Run(name, func(t *testing.T) {
+			c := mctest.New(t)
+			c.Fault(fault.On("pods").For("create"))
+			NewWithT(t).Expect(request(t, kubernetes.NewForConfigOrDie(c.Config()), brief)).NotTo(Succeed())
+		})
+	}
+}
+
+func TestAResetMayConcernSomeRequests(t *testing.T) {
+	g := NewWithT(t)
+	c := mctest.New(t)
+	cs := kubernetes.NewForConfigOrDie(c.Config())
+	c.Fault(mctest.Reset.On("configmaps"))
+	_, err := cs.Discovery().ServerVersion()
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(request(t, cs, long)).NotTo(Succeed())
+	_, err = cs.Discovery().ServerVersion()
+	g.Expect(err).NotTo(HaveOccurred())
+}
+
 func TestTooManyRequestsSaysWhenToComeBack(t *testing.T) {
 	g := NewWithT(t)
 	c := mctest.New(t)

@@ -105,11 +105,12 @@ func (f *faults) matching(a attributes) []*activeFault {
 	return out
 }
 
-// any returns whether a fault of a kind that concerns everything is in force.
-func (f *faults) any(kind FaultKind) bool {
+// whole reports whether a fault of a kind is in force for the whole server. A
+// reset may concern some requests only.
+func (f *faults) whole(kind FaultKind) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return slices.ContainsFunc(f.active, func(a *activeFault) bool { return a.Kind == kind && a.everything() })
+	return slices.ContainsFunc(f.active, func(a *activeFault) bool { return a.Kind == kind && (kind != Reset || a.everything()) })
 }
 
 // find returns a fault of a kind that concerns a request, or nil.
@@ -156,9 +157,9 @@ func (s *Server) applyFaults() error {
 		return nil
 	}
 	l := s.listener.Load()
-	l.SetFrozen(s.faults.any(Freeze))
-	l.SetReset(s.faults.any(Reset))
-	if s.faults.any(Refuse) {
+	l.SetFrozen(s.faults.whole(Freeze))
+	l.SetReset(s.faults.whole(Reset))
+	if s.faults.whole(Refuse) {
 		l.Close()
 		l.CloseConnections(false)
 		return nil
