@@ -5,6 +5,7 @@ package credentials_test
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -244,8 +245,8 @@ func TestArgumentsAndVariablesFromTheProfile(t *testing.T) {
 		{"variables as a list are refused", "", ifNot, ``, `["C=1"]`, "", "", credentials.ErrBadProfile},
 		{"a name with a = is refused", "", ifNot, ``, `{"C=D":"1"}`, "", "", credentials.ErrBadProfile},
 		{"a value with a NUL is refused", "", ifNot, ``, `{"C":"\u0000"}`, "", "", credentials.ErrBadProfile},
-		{"what loads code is denied", "", ifNot, ``, `{"LD_PRELOAD":"/tmp/x.so"}`, "", "", credentials.ErrDenied},
-		{"what finds programs is denied", "", replace, ``, `{"PATH":"/tmp"}`, "", "", credentials.ErrDenied},
+		{"what loads code is denied", "", ifNot, ``, `{"LD_PRELOAD":"/evil/x.so"}`, "", "", credentials.ErrDenied},
+		{"what finds programs is denied", "", replace, ``, `{"PATH":"/evil"}`, "", "", credentials.ErrDenied},
 		{"what redirects requests is denied, in any case", "", ifNot, ``, `{"https_proxy":"http://evil"}`, "", "", credentials.ErrDenied},
 		{"what names credentials is denied", "", ifNot, ``, `{"GOOGLE_APPLICATION_CREDENTIALS":"/x"}`, "", "", credentials.ErrDenied},
 		{"what names the hub is denied", "", ifNot, ``, `{"KUBECONFIG":"/x"}`, "", "", credentials.ErrDenied},
@@ -271,6 +272,39 @@ func TestArgumentsAndVariablesFromTheProfile(t *testing.T) {
 			g.Expect(printEnv(exec)).To(Equal(test.wantEnv))
 		})
 	}
+}
+
+func FuzzExtensions(f *testing.F) {
+	f.Add(`["x"]`, `{"A":"b"}`, `{"clusterName":"c1"}`)
+	f.Add(`{"args":["x"]}`, `{"LD_PRELOAD":"x"}`, `[]`)
+	f.Add(`{"args":null}`, `null`, `"`)
+	f.Fuzz(func(t *testing.T, args, envs, config string) {
+		provider := plain("fake")
+		provider.ProfileSourcedCLIArgsPolicy = credentials.ProfileSourcedCLIArgsAppend
+		provider.ProfileSourcedEnvVarsPolicy = credentials.ProfileSourcedEnvVarsReplace
+		provider.ExecConfig.ProvideClusterInfo = true
+		resolver := newResolver(t, credentials.Options{Providers: []credentials.Provider{provider}})
+		access, err := resolver.Resolve(t.Context(), profileOf("c1", clientcmdv1.Cluster{
+			Server: "https://c1", Extensions: []clientcmdv1.NamedExtension{
+				extension(argsExtension, args), extension(envsExtension, envs), extension(configExtension, config),
+			},
+		}))
+		if err != nil {
+			if !errors.Is(err, credentials.ErrBadProfile) && !errors.Is(err, credentials.ErrDenied) {
+				t.Errorf("%v is of no kind", err)
+			}
+			return
+		}
+		exec := access.PortableRESTConfig().ExecProvider
+		if len(exec.Args) == 0 || exec.Args[0] != "login" {
+			t.Errorf("the provider's arguments do not come first: %q", exec.Args)
+		}
+		for _, variable := range exec.Env {
+			if strings.ContainsAny(variable.Name+variable.Value, "\x00") || strings.HasPrefix(strings.ToUpper(variable.Name), "LD_") {
+				t.Errorf("variable %q came through", variable)
+			}
+		}
+	})
 }
 
 func printEnv(exec *clientcmdapi.ExecConfig) string {

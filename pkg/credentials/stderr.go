@@ -50,7 +50,10 @@ var secretLike = []*regexp.Regexp{
 	regexp.MustCompile(`(?s)-----BEGIN [A-Z ]*PRIVATE KEY-----.*?(-----END [A-Z ]*PRIVATE KEY-----|$)`),
 	regexp.MustCompile(`\beyJ[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]*)*`),
 	regexp.MustCompile(`(?i)\bbearer\s+\S+`),
-	regexp.MustCompile(`(?i)(token|secret|password|passwd|clientKeyData|api_?key)["']?\s*[:=]\s*["']?[^\s"',}]+`),
+	// A quoted name has a quoted value, as in JSON; anything else is prose, as in
+	// key "token": not found.
+	regexp.MustCompile(`(?i)(token|secret|password|passwd|clientKeyData|api_?key)["']\s*[:=]\s*["'][^"']*["']?`),
+	regexp.MustCompile(`(?i)(token|secret|password|passwd|clientKeyData|api_?key)\s*[:=]\s*["']?[^\s"',}]+["']?`),
 	regexp.MustCompile(`\bya29\.[A-Za-z0-9._-]+`),
 }
 

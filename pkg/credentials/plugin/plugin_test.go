@@ -265,3 +265,30 @@ func TestPrintingACredentialShowsNoSecret(t *testing.T) {
 		}
 	}
 }
+
+func FuzzRequest(f *testing.F) {
+	f.Add(`{"kind":"ExecCredential","apiVersion":"` + v1 + `","spec":{"cluster":{"server":"https://c1","config":{"name":"c1"}}}}`)
+	f.Add(`{"kind":"ExecCredential","apiVersion":"` + v1beta1 + `","spec":{"cluster":{"config":[1] }}}`)
+	f.Add(`{}`)
+	f.Fuzz(func(t *testing.T, request string) {
+		p := &fake{credential: func(_ context.Context, request plugin.Request) (*plugin.Credential, error) {
+			config, err := plugin.DecodeConfig[struct {
+				Name string `json:"name"`
+			}](request)
+			return &plugin.Credential{Token: "token of " + config.Name}, err
+		}}
+		code, stdout, stderr := run(t.Context(), p, nil, "KUBERNETES_EXEC_INFO="+request)
+		switch code {
+		case plugin.ExitOK:
+			if !json.Valid([]byte(stdout)) || stderr != "" {
+				t.Errorf("stdout %q, stderr %q", stdout, stderr)
+			}
+		case plugin.ExitBadRequest:
+			if stdout != "" || strings.Count(stderr, "\n") != 1 {
+				t.Errorf("stdout %q, stderr %q", stdout, stderr)
+			}
+		default:
+			t.Errorf("exit code %d: %s", code, stderr)
+		}
+	})
+}
