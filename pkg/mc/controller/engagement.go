@@ -28,9 +28,10 @@ type engagement[request mcreconcile.ClusterAware[request]] struct {
 	ctx     context.Context // ends with parent or with end
 	cancel  context.CancelFunc
 
-	// unsynced counts the sources that have not synced. The controller's lock
-	// guards it.
-	unsynced int
+	// unsynced counts the sources that have not synced, and lastError is of one
+	// that is being tried again. The controller's lock guards them.
+	unsynced  int
+	lastError string
 
 	mu    sync.RWMutex // guards ended; held for reading while a source enqueues
 	ended bool
@@ -81,9 +82,16 @@ func (c *mcController[request]) sourceSynced(e *engagement[request]) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	e.unsynced--
+	e.lastError = ""
 	if e.unsynced == 0 && c.clusters != nil && c.engagements[e.name] == e {
 		c.clusters.Resume(e.name, syncing)
 	}
+}
+
+func (c *mcController[request]) sourceFailed(e *engagement[request], err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	e.lastError = err.Error()
 }
 
 // synced tells whether all sources of the engagement have synced.
@@ -106,6 +114,7 @@ func (c *mcController[request]) startSource(e *engagement[request], src mcsource
 		if e.ctx.Err() != nil {
 			return false
 		}
+		c.sourceFailed(e, err)
 		delay := backoff.Step()
 		log.Error(err, "Source cannot start in this cluster, trying again; no request of this cluster is reconciled meanwhile", "source", fmt.Sprint(src), "after", delay)
 		select {

@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/util/workqueue"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/cluster"
 	"sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue"
 	"sigs.k8s.io/controller-runtime/pkg/log"
@@ -87,8 +88,7 @@ func request(name multicluster.ClusterName, object string) mcreconcile.Request {
 	}
 }
 
-// newController returns a controller that a test starts by itself.
-func newController(t *testing.T, r mcreconcile.Reconciler, options mccontroller.Options) mccontroller.Controller {
+func newManager(t *testing.T) mcmanager.Manager {
 	t.Helper()
 	mgr, err := mcmanager.New(&rest.Config{Host: "https://127.0.0.1:1"}, nil, manager.Options{
 		Metrics: metricsserver.Options{BindAddress: "0"},
@@ -96,10 +96,15 @@ func newController(t *testing.T, r mcreconcile.Reconciler, options mccontroller.
 	if err != nil {
 		t.Fatal(err)
 	}
-	skip := true
-	options.SkipNameValidation = &skip
+	return mgr
+}
+
+// newController returns a controller that a test starts by itself.
+func newController(t *testing.T, r mcreconcile.Reconciler, options mccontroller.Options) mccontroller.Controller {
+	t.Helper()
+	options.SkipNameValidation = ptr.To(true)
 	options.Reconciler = r
-	c, err := mccontroller.NewUnmanaged("test", mgr, options)
+	c, err := mccontroller.NewUnmanaged("test", newManager(t), options)
 	if err != nil {
 		t.Fatal(err)
 	}

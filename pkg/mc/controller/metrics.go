@@ -13,7 +13,6 @@ import (
 	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"github.com/rollcall-dev/rollcall/pkg/mc/multicluster"
-	"github.com/rollcall-dev/rollcall/pkg/mc/queue"
 )
 
 // maxClusterSeries bounds the series of one metric and controller that carry a
@@ -43,36 +42,30 @@ func init() {
 	ctrlmetrics.Registry.MustRegister(metrics)
 }
 
-// counts is what a controller tells about itself.
-type counts struct {
-	controller string
-	clusters   int
-	parked     int
-	unsynced   map[multicluster.ClusterName]int
-	depth      map[multicluster.ClusterName]int
-}
-
-type counter interface {
-	counts() counts
+// reporter is a controller that metrics are collected from.
+type reporter interface {
+	StatusReporter
+	controllerName() string
+	parkedRequests() int
 }
 
 type collector struct {
-	mu       sync.Mutex // guards counters
-	counters map[counter]struct{}
+	mu        sync.Mutex // guards reporters
+	reporters map[reporter]struct{}
 }
 
 // add includes a controller until the function that it returns is called.
-func (m *collector) add(c counter) (remove func()) {
+func (m *collector) add(c reporter) (remove func()) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.counters == nil {
-		m.counters = map[counter]struct{}{}
+	if m.reporters == nil {
+		m.reporters = map[reporter]struct{}{}
 	}
-	m.counters[c] = struct{}{}
+	m.reporters[c] = struct{}{}
 	return func() {
 		m.mu.Lock()
 		defer m.mu.Unlock()
-		delete(m.counters, c)
+		delete(m.reporters, c)
 	}
 }
 
@@ -87,19 +80,29 @@ func (m *collector) Describe(ch chan<- *prometheus.Desc) {
 // Collect implements prometheus.Collector.
 func (m *collector) Collect(ch chan<- prometheus.Metric) {
 	m.mu.Lock()
-	counters := slices.Collect(maps.Keys(m.counters))
+	reporters := slices.Collect(maps.Keys(m.reporters))
 	m.mu.Unlock()
 	seen := map[string]bool{} // names are unique unless a program forgoes that
-	for _, counter := range counters {
-		c := counter.counts()
-		if seen[c.controller] {
+	for _, r := range reporters {
+		name := r.controllerName()
+		if seen[name] {
 			continue
 		}
-		seen[c.controller] = true
-		ch <- prometheus.MustNewConstMetric(clustersDesc, prometheus.GaugeValue, float64(c.clusters), c.controller)
-		ch <- prometheus.MustNewConstMetric(parkedDesc, prometheus.GaugeValue, float64(c.parked), c.controller)
-		collectClusters(ch, unsyncedDesc, c.controller, c.unsynced)
-		collectClusters(ch, depthDesc, c.controller, c.depth)
+		seen[name] = true
+		clusters := r.ClusterStatus()
+		unsynced, depth := map[multicluster.ClusterName]int{}, map[multicluster.ClusterName]int{}
+		for _, c := range clusters {
+			if c.UnsyncedSources > 0 {
+				unsynced[c.ClusterName] = c.UnsyncedSources
+			}
+			if queued := c.Queue.Waiting + c.Queue.Delayed; queued > 0 {
+				depth[c.ClusterName] = queued
+			}
+		}
+		ch <- prometheus.MustNewConstMetric(clustersDesc, prometheus.GaugeValue, float64(len(clusters)), name)
+		ch <- prometheus.MustNewConstMetric(parkedDesc, prometheus.GaugeValue, float64(r.parkedRequests()), name)
+		collectClusters(ch, unsyncedDesc, name, unsynced)
+		collectClusters(ch, depthDesc, name, depth)
 	}
 }
 
@@ -120,28 +123,10 @@ func collectClusters(ch chan<- prometheus.Metric, desc *prometheus.Desc, control
 	}
 }
 
-func (c *mcController[request]) counts() counts {
-	all := counts{
-		controller: c.name,
-		unsynced:   map[multicluster.ClusterName]int{},
-		depth:      map[multicluster.ClusterName]int{},
-	}
+func (c *mcController[request]) controllerName() string { return c.name }
+
+func (c *mcController[request]) parkedRequests() int {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
-	all.clusters, all.parked = len(c.engagements), c.parked.count
-	depths, _ := c.clusters.(interface {
-		Depth(multicluster.ClusterName) queue.Depth
-	})
-	for name, e := range c.engagements {
-		if e.unsynced > 0 {
-			all.unsynced[name] = e.unsynced
-		}
-		if depths == nil {
-			continue
-		}
-		if d := depths.Depth(name); d.Waiting+d.Delayed > 0 {
-			all.depth[name] = d.Waiting + d.Delayed
-		}
-	}
-	return all
+	return c.parked.count
 }

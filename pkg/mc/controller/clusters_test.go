@@ -1,0 +1,147 @@
+// Copyright The Rollcall Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package controller_test
+
+import (
+	"context"
+	"fmt"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	. "github.com/onsi/gomega"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	mccontroller "github.com/rollcall-dev/rollcall/pkg/mc/controller"
+	"github.com/rollcall-dev/rollcall/pkg/mc/multicluster"
+	mcreconcile "github.com/rollcall-dev/rollcall/pkg/mc/reconcile"
+	mcsource "github.com/rollcall-dev/rollcall/pkg/mc/source"
+)
+
+func TestARequestThatNeedsAClusterNotEngagedYetWaitsForIt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := NewWithT(t)
+		var ready atomic.Bool
+		rec := &recorder{}
+		needsUS := mcreconcile.NewClusterNotFoundWrapper(reconcilerFunc(func(ctx context.Context, req mcreconcile.Request) (reconcile.Result, error) {
+			if !ready.Load() {
+				return reconcile.Result{}, multicluster.NotReadyError("us", "Connecting")
+			}
+			return rec.Reconcile(ctx, req)
+		}))
+		c := newController(t, needsUS, mccontroller.Options{})
+		g.Expect(c.MultiClusterWatch(newFakeSource("a"))).To(Succeed())
+		start(t, c)
+		g.Expect(c.Engage(t.Context(), "eu", &fakeCluster{})).To(Succeed())
+		time.Sleep(time.Hour)
+		g.Expect(rec.seen()).To(BeEmpty())
+
+		ready.Store(true)
+		g.Expect(c.Engage(t.Context(), "us", &fakeCluster{})).To(Succeed())
+		synctest.Wait()
+		g.Expect(rec.seen()).To(ConsistOf("us/a", "eu/a"))
+	})
+}
+
+func TestARequestThatMissedTheEngagementByALittleIsNotLost(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := NewWithT(t)
+		rec, tries := &recorder{}, 0
+		r := mcreconcile.NewClusterNotFoundWrapper(reconcilerFunc(func(ctx context.Context, req mcreconcile.Request) (reconcile.Result, error) {
+			if tries++; tries == 1 {
+				return reconcile.Result{}, multicluster.NotReadyError("eu", "engaged in this very moment")
+			}
+			return rec.Reconcile(ctx, req)
+		}))
+		c := newController(t, r, mccontroller.Options{})
+		g.Expect(c.MultiClusterWatch(newFakeSource("a"))).To(Succeed())
+		start(t, c)
+		g.Expect(c.Engage(t.Context(), "eu", &fakeCluster{})).To(Succeed())
+		time.Sleep(time.Minute)
+		g.Expect(rec.seen()).To(ConsistOf("eu/a"))
+	})
+}
+
+func TestAControllerIsToldOfClustersThatJoinChangeAndLeave(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := NewWithT(t)
+		var events []string
+		src := mcsource.TypedClusterLifecycle(func(_ context.Context, e mcsource.ClusterEvent) []mcreconcile.Request {
+			events = append(events, string(e.Type)+" "+e.ClusterName.String())
+			return []mcreconcile.Request{request(e.ClusterName, string(e.Type))}
+		})
+		rec := &recorder{}
+		c := newController(t, rec, mccontroller.Options{})
+		before, leave := context.WithCancel(t.Context())
+		g.Expect(c.Engage(before, "before", &fakeCluster{})).To(Succeed())
+		g.Expect(c.Watch(src)).To(Succeed())
+		start(t, c)
+		changing := &changingCluster{}
+		g.Expect(c.Engage(t.Context(), "later", changing)).To(Succeed())
+		synctest.Wait()
+		g.Expect(events).To(Equal([]string{"Joined before", "Joined later"}))
+
+		changing.change()
+		synctest.Wait()
+		leave()
+		synctest.Wait()
+		g.Expect(events).To(Equal([]string{"Joined before", "Joined later", "Changed later", "Left before"}))
+		g.Expect(rec.seen()).To(ConsistOf("before/Joined", "later/Joined", "later/Changed", "before/Left"),
+			"the request that tells of a cluster's leave is not dropped with the cluster's others")
+	})
+}
+
+func TestMetricsOfClustersGoWithThem(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := NewWithT(t)
+		c := newController(t, &recorder{}, mccontroller.Options{})
+		src := newFakeSource("a")
+		src.unsynced("eu")
+		g.Expect(c.MultiClusterWatch(src)).To(Succeed())
+		g.Expect(series("rollcall_controller_clusters")).To(BeEmpty())
+		start(t, c)
+		ctx, leave := context.WithCancel(t.Context())
+		g.Expect(c.Engage(ctx, "eu", &fakeCluster{})).To(Succeed())
+		g.Expect(c.Engage(t.Context(), "us", &fakeCluster{})).To(Succeed())
+		synctest.Wait()
+		g.Expect(series("rollcall_controller_clusters")).To(ConsistOf("controller=test 2"))
+		g.Expect(series("rollcall_controller_cluster_unsynced_sources")).To(ConsistOf("cluster=eu controller=test 1"))
+		g.Expect(series("rollcall_controller_cluster_depth")).To(ConsistOf("cluster=eu controller=test 1"))
+
+		leave()
+		synctest.Wait()
+		g.Expect(series("rollcall_controller_clusters")).To(ConsistOf("controller=test 1"))
+		g.Expect(series("rollcall_controller_cluster_unsynced_sources")).To(BeEmpty())
+		g.Expect(series("rollcall_controller_cluster_depth")).To(BeEmpty())
+	})
+}
+
+func TestMetricsOfManyClustersAreBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := NewWithT(t)
+		c := newController(t, &recorder{}, mccontroller.Options{})
+		src := newFakeSource("a")
+		g.Expect(c.MultiClusterWatch(src)).To(Succeed())
+		start(t, c)
+		for i := range 150 {
+			name := multicluster.ClusterName(fmt.Sprintf("c%03d", i))
+			src.unsynced(name)
+			g.Expect(c.Engage(t.Context(), name, &fakeCluster{})).To(Succeed())
+		}
+		synctest.Wait()
+		depth := series("rollcall_controller_cluster_depth")
+		g.Expect(depth).To(HaveLen(101))
+		g.Expect(depth).To(ContainElement("cluster=(other) controller=test 50"))
+	})
+}
+
+func statusOf(c mccontroller.Controller, name multicluster.ClusterName) mccontroller.ClusterStatus {
+	for _, status := range c.(mccontroller.StatusReporter).ClusterStatus() {
+		if status.ClusterName == name {
+			return status
+		}
+	}
+	return mccontroller.ClusterStatus{}
+}

@@ -1,0 +1,225 @@
+// Copyright The Rollcall Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package controller_test
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	. "github.com/onsi/gomega"
+	"k8s.io/client-go/util/workqueue"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	mccontroller "github.com/rollcall-dev/rollcall/pkg/mc/controller"
+	"github.com/rollcall-dev/rollcall/pkg/mc/multicluster"
+	"github.com/rollcall-dev/rollcall/pkg/mc/queue"
+	mcreconcile "github.com/rollcall-dev/rollcall/pkg/mc/reconcile"
+)
+
+func TestTheOptionsOfControllerRuntimeHaveTheirEffect(t *testing.T) {
+	t.Run("ReconciliationTimeout ends the context of a reconcile", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			g := NewWithT(t)
+			rec := &recorder{block: true}
+			began := time.Now()
+			run(t, rec, mccontroller.Options{ReconciliationTimeout: time.Minute})
+			time.Sleep(time.Minute)
+			synctest.Wait()
+			g.Expect(rec.ended()).To(HaveLen(1))
+			g.Expect(time.Since(began)).To(Equal(time.Minute))
+		})
+	})
+
+	t.Run("RecoverPanic makes a panic an error, by default", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			g := NewWithT(t)
+			var tries atomic.Int32
+			run(t, reconcilerFunc(func(context.Context, mcreconcile.Request) (reconcile.Result, error) {
+				if tries.Add(1) == 1 {
+					panic("once")
+				}
+				return reconcile.Result{}, nil
+			}), mccontroller.Options{})
+			time.Sleep(time.Minute)
+			g.Expect(tries.Load()).To(BeEquivalentTo(2))
+		})
+	})
+
+	t.Run("RateLimiter decides when a failed request comes again", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			g := NewWithT(t)
+			rec := &recorder{err: errors.New("not yet"), errs: 1}
+			run(t, rec, mccontroller.Options{
+				RateLimiter: workqueue.NewTypedItemExponentialFailureRateLimiter[mcreconcile.Request](time.Hour, time.Hour),
+			})
+			time.Sleep(59 * time.Minute)
+			g.Expect(rec.seen()).To(HaveLen(1))
+			time.Sleep(2 * time.Minute)
+			g.Expect(rec.seen()).To(HaveLen(2))
+		})
+	})
+
+	t.Run("a result's RequeueAfter and Priority count", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			g := NewWithT(t)
+			var tries atomic.Int32
+			run(t, reconcilerFunc(func(context.Context, mcreconcile.Request) (reconcile.Result, error) {
+				tries.Add(1)
+				return reconcile.Result{RequeueAfter: time.Hour}, nil
+			}), mccontroller.Options{})
+			time.Sleep(150 * time.Minute)
+			g.Expect(tries.Load()).To(BeEquivalentTo(3))
+		})
+	})
+
+	t.Run("a TerminalError is not tried again", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			g := NewWithT(t)
+			rec := &recorder{err: reconcile.TerminalError(errors.New("for good")), errs: 10}
+			run(t, rec, mccontroller.Options{})
+			time.Sleep(time.Hour)
+			g.Expect(rec.seen()).To(HaveLen(1))
+		})
+	})
+}
+
+func TestMaxConcurrentReconcilesIsTheNumberOfWorkersAndNoClusterHoldsAllOfThem(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := NewWithT(t)
+		rec := &recorder{block: true}
+		c, src := run(t, rec, mccontroller.Options{MaxConcurrentReconciles: 4})
+		for _, object := range []string{"b", "c", "d", "e"} {
+			src.enqueue("eu", object)
+		}
+		synctest.Wait()
+		g.Expect(rec.seen()).To(HaveLen(3), "one worker is left to others")
+		g.Expect(c.Engage(t.Context(), "us", &fakeCluster{})).To(Succeed())
+		synctest.Wait()
+		g.Expect(rec.seen()).To(HaveLen(4))
+		g.Expect(rec.seen()).To(ContainElement("us/a"))
+	})
+}
+
+func TestTheCapOfWorkersOfOneClusterCanBeSet(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := NewWithT(t)
+		rec := &recorder{block: true}
+		_, src := run(t, rec, mccontroller.Options{
+			MaxConcurrentReconciles: 4,
+			NewQueue: func(name string, limiter workqueue.TypedRateLimiter[mcreconcile.Request]) workqueue.TypedRateLimitingInterface[mcreconcile.Request] {
+				return queue.New(name, queue.Options[mcreconcile.Request]{
+					ClusterOf: mcreconcile.Request.Cluster, RateLimiter: limiter, MaxPerCluster: 2,
+				})
+			},
+		})
+		src.enqueue("eu", "b")
+		src.enqueue("eu", "c")
+		synctest.Wait()
+		g.Expect(rec.seen()).To(HaveLen(2))
+	})
+}
+
+func TestHigherPrioritiesComeFirst(t *testing.T) {
+	for _, tc := range []struct {
+		name       string
+		priorities *bool
+		want       []string
+	}{
+		{"by default", nil, []string{"eu/a", "eu/high", "eu/low"}},
+		{"unless the priority queue is turned off", ptr.To(false), []string{"eu/a", "eu/low", "eu/high"}},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				g := NewWithT(t)
+				rec := &recorder{}
+				held := make(chan struct{})
+				_, src := run(t, reconcilerFunc(func(ctx context.Context, req mcreconcile.Request) (reconcile.Result, error) {
+					<-held
+					return rec.Reconcile(ctx, req)
+				}), mccontroller.Options{UsePriorityQueue: tc.priorities})
+				synctest.Wait() // the worker is busy with eu/a
+				q := src.queue("eu").(priorityqueue.PriorityQueue[mcreconcile.Request])
+				q.AddWithOpts(priorityqueue.AddOpts{Priority: ptr.To(-100)}, request("eu", "low"))
+				q.AddWithOpts(priorityqueue.AddOpts{Priority: ptr.To(100)}, request("eu", "high"))
+				close(held)
+				synctest.Wait()
+				g.Expect(rec.seen()).To(Equal(tc.want))
+			})
+		})
+	}
+}
+
+func TestAControllerThatIsWarmedUpFillsItsQueueBeforeItStarts(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := NewWithT(t)
+		rec := &recorder{}
+		c := newController(t, rec, mccontroller.Options{EnableWarmup: ptr.To(true)})
+		src := newFakeSource("a")
+		g.Expect(c.MultiClusterWatch(src)).To(Succeed())
+		g.Expect(c.Engage(t.Context(), "eu", &fakeCluster{})).To(Succeed())
+
+		warm := c.(interface{ Warmup(context.Context) error })
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		g.Expect(warm.Warmup(ctx)).To(Succeed())
+		synctest.Wait()
+		g.Expect(src.running("eu")).To(Equal(1), "the sources run")
+		g.Expect(rec.seen()).To(BeEmpty(), "nothing is reconciled yet")
+
+		g.Expect(c.Engage(t.Context(), "us", &fakeCluster{})).To(Succeed(), "clusters that come meanwhile are warmed up too")
+		synctest.Wait()
+		g.Expect(src.running("us")).To(Equal(1))
+
+		start(t, c)
+		synctest.Wait()
+		g.Expect(rec.seen()).To(ConsistOf("eu/a", "us/a"))
+		g.Expect(src.attempts("eu")).To(Equal(1))
+	})
+}
+
+func TestNeedLeaderElectionIsToldToTheManager(t *testing.T) {
+	for _, tc := range []struct {
+		name string
+		need *bool
+		want bool
+	}{
+		{"true by default", nil, true},
+		{"true", ptr.To(true), true},
+		{"false", ptr.To(false), false},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			c := newController(t, &recorder{}, mccontroller.Options{NeedLeaderElection: tc.need})
+			NewWithT(t).Expect(c.(manager.LeaderElectionRunnable).NeedLeaderElection()).To(Equal(tc.want))
+		})
+	}
+}
+
+func TestMisuseIsAnError(t *testing.T) {
+	g := NewWithT(t)
+	mgr := newManager(t)
+	_, err := mccontroller.NewUnmanaged("test", mgr, mccontroller.Options{})
+	g.Expect(err).To(MatchError(ContainSubstring("Reconciler")))
+	_, err = mccontroller.NewUnmanaged("", mgr, mccontroller.Options{Reconciler: &recorder{}})
+	g.Expect(err).To(MatchError(ContainSubstring("Name")))
+}
+
+// run starts a controller with one source and one cluster, eu.
+func run(t *testing.T, r mcreconcile.Reconciler, options mccontroller.Options) (mccontroller.Controller, *fakeSource) {
+	t.Helper()
+	g := NewWithT(t)
+	c := newController(t, r, options)
+	src := newFakeSource("a")
+	g.Expect(c.MultiClusterWatch(src)).To(Succeed())
+	start(t, c)
+	g.Expect(c.Engage(t.Context(), multicluster.ClusterName("eu"), &fakeCluster{})).To(Succeed())
+	synctest.Wait()
+	return c, src
+}

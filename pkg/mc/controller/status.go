@@ -1,0 +1,49 @@
+// Copyright The Rollcall Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package controller
+
+import (
+	"github.com/rollcall-dev/rollcall/pkg/mc/multicluster"
+	"github.com/rollcall-dev/rollcall/pkg/mc/queue"
+)
+
+// ClusterStatus is how a controller does in one cluster.
+type ClusterStatus struct {
+	// ClusterName is the cluster's name.
+	ClusterName multicluster.ClusterName
+	// UnsyncedSources is the number of the controller's sources that have not
+	// delivered their initial events. Until it is zero, nothing is reconciled.
+	UnsyncedSources int
+	// LastError is why a source could not start when that was last tried, "" if
+	// none is being tried again.
+	LastError string
+	// Queue is what is queued for the cluster. It is zero where a queue of the
+	// user's own does not tell.
+	Queue queue.Depth
+}
+
+// StatusReporter is implemented by the controllers of this package.
+type StatusReporter interface {
+	// ClusterStatus returns the status of each cluster that the controller is
+	// engaged with, in no order. It may be called from any goroutine.
+	ClusterStatus() []ClusterStatus
+}
+
+// ClusterStatus implements StatusReporter.
+func (c *mcController[request]) ClusterStatus() []ClusterStatus {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	depths, _ := c.clusters.(interface {
+		Depth(multicluster.ClusterName) queue.Depth
+	})
+	all := make([]ClusterStatus, 0, len(c.engagements))
+	for name, e := range c.engagements {
+		status := ClusterStatus{ClusterName: name, UnsyncedSources: e.unsynced, LastError: e.lastError}
+		if depths != nil {
+			status.Queue = depths.Depth(name)
+		}
+		all = append(all, status)
+	}
+	return all
+}
