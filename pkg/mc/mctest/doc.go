@@ -48,5 +48,9 @@
 //   - No Table output, no OpenAPI, no subresources but status, a service
 //     account's token and those that finish namespaces and certificate
 //     signing requests: no logs, exec, proxy, scale or eviction.
+//   - Built-in kinds that have no stable version are not served, nor are reviews
+//     other than those of the caller itself.
+//   - Answers are in JSON, and in protobuf only where a client takes nothing
+//     else; watches are in JSON always.
 //   - Pods are deleted at once; there is no kubelet to wait for.
 package mctest
