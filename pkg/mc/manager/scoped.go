@@ -38,5 +38,5 @@ func (m *scopedManager) GetEventRecorder(name string) recorder.EventRecorder {
 }
 
 func (m *scopedManager) GetEventRecorderFor(name string) record.EventRecorder {
-	return m.cluster.GetEventRecorderFor(name)
+	return m.cluster.GetEventRecorderFor(name) //nolint:staticcheck // deprecated, but part of the interface
 }

@@ -8,6 +8,7 @@ package basic
 import (
 	"context"
 	"errors"
+	"maps"
 	"sync"
 
 	"sigs.k8s.io/controller-runtime/pkg/cluster"
@@ -42,10 +43,7 @@ func New() *Coordinator {
 func (c *Coordinator) AddAware(r multicluster.Aware) {
 	c.mu.Lock()
 	c.aware = append(c.aware, r)
-	engaged := make(map[multicluster.ClusterName]*engagement, len(c.engaged))
-	for name, e := range c.engaged {
-		engaged[name] = e
-	}
+	engaged := maps.Clone(c.engaged)
 	c.mu.Unlock()
 
 	for name, e := range engaged {
