@@ -1,0 +1,115 @@
+// Copyright The Rollcall Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package clusters
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"reflect"
+	"slices"
+	"sync"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/cluster"
+)
+
+// Index is a field index, as IndexField was given it.
+type Index struct {
+	// Object is of the kind that is indexed.
+	Object client.Object
+	// Field is the name of the index.
+	Field string
+	// Extractor returns an object's values of the field.
+	Extractor client.IndexerFunc
+}
+
+// IndexField adds a field index to the cache of every cluster, those there now
+// and those to come, once each. Each cluster is given WaitCacheTimeout at most,
+// all of them at the same time.
+//
+// The errors of clusters that have the index not are joined. The index counts
+// as added nevertheless. It is an error to index a field twice.
+func (c *Clusters[T]) IndexField(ctx context.Context, obj client.Object, field string, extractValue client.IndexerFunc) error {
+	index := Index{Object: obj, Field: field, Extractor: extractValue}
+	members, err := c.addIndex(index)
+	if err != nil {
+		return err
+	}
+	errs := make([]error, len(members))
+	var indexing sync.WaitGroup
+	for i, m := range members {
+		indexing.Go(func() {
+			mctx, cancel := context.WithCancelCause(ctx)
+			defer cancel(nil)
+			defer context.AfterFunc(m.ctx, func() { cancel(errRemoved) })()
+			err := c.inTime(mctx, func(ctx context.Context) error { return index.apply(ctx, m.cluster) })
+			if err != nil && m.ctx.Err() == nil {
+				errs[i] = fmt.Errorf("cluster %q: %w", m.name, err)
+			}
+		})
+	}
+	indexing.Wait()
+	return errors.Join(errs...)
+}
+
+// Indexers returns the indexes added so far, in that order.
+func (c *Clusters[T]) Indexers() []Index {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	return slices.Clone(c.indexes)
+}
+
+// addIndex notes the index and returns the members to give it to. All others
+// get it from indexesFor.
+func (c *Clusters[T]) addIndex(index Index) ([]*member[T], error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if slices.ContainsFunc(c.indexes, func(other Index) bool { return other.key() == index.key() }) {
+		return nil, fmt.Errorf("field %q of %T is indexed already", index.Field, index.Object)
+	}
+	c.indexes = append(c.indexes, index)
+	var members []*member[T]
+	for _, m := range c.members {
+		if m.indexed {
+			members = append(members, m)
+		}
+	}
+	return members, nil
+}
+
+// indexesFor returns the indexes to give to the member now. It gets those that
+// follow from IndexField.
+func (c *Clusters[T]) indexesFor(m *member[T]) []Index {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	m.indexed = true
+	return slices.Clone(c.indexes)
+}
+
+func (i Index) apply(ctx context.Context, cl cluster.Cluster) error {
+	if err := cl.GetFieldIndexer().IndexField(ctx, i.Object, i.Field, i.Extractor); err != nil {
+		return fmt.Errorf("cannot index field %q of %T: %w", i.Field, i.Object, err)
+	}
+	return nil
+}
+
+// indexKey is the same for two indexes that a cache cannot both have.
+type indexKey struct {
+	object reflect.Type
+	kind   schema.GroupVersionKind
+	field  string
+}
+
+func (i Index) key() indexKey {
+	key := indexKey{object: reflect.TypeOf(i.Object), field: i.Field}
+	switch i.Object.(type) {
+	case runtime.Unstructured, *metav1.PartialObjectMetadata: // types of many kinds
+		key.kind = i.Object.GetObjectKind().GroupVersionKind()
+	}
+	return key
+}

@@ -1,0 +1,233 @@
+// Copyright The Rollcall Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package clusters_test
+
+import (
+	"context"
+	"math/rand/v2"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	. "github.com/onsi/gomega"
+
+	"github.com/rollcall-dev/rollcall/pkg/mc/multicluster"
+)
+
+func TestAnEqualClusterReplacesNothing(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		g := NewWithT(t)
+		first, equal := newFake("host"), newFake("host")
+		g.Expect(w.addOrReplace("eu", first)).To(Succeed())
+		g.Expect(w.addOrReplace("eu", equal)).To(Succeed())
+
+		g.Expect(w.Get(t.Context(), "eu")).To(BeIdenticalTo(first))
+		g.Expect(first.runs()).To(BeTrue())
+		g.Expect(equal.starts()).To(BeZero())
+		g.Expect(w.engagements.list()).To(HaveLen(1))
+	})
+}
+
+func TestEqualityIsWhatTheProviderSaysItIs(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		g := NewWithT(t)
+		w.EqualClusters = func(a, b *fakeCluster) bool { return a.host[:2] == b.host[:2] }
+		first, equal, other := newFake("eu-1"), newFake("eu-2"), newFake("us-1")
+		g.Expect(w.addOrReplace("a", first)).To(Succeed())
+		g.Expect(w.addOrReplace("a", equal)).To(Succeed())
+		g.Expect(w.Get(t.Context(), "a")).To(BeIdenticalTo(first))
+		g.Expect(w.addOrReplace("a", other)).To(Succeed())
+		g.Expect(w.Get(t.Context(), "a")).To(BeIdenticalTo(other))
+	})
+}
+
+func TestTheOldClusterIsStoppedBeforeTheNewOneStarts(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		g := NewWithT(t)
+		old, successor := newFake("old"), newFake("new")
+		old.start.shut()
+		g.Expect(w.addOrReplace("eu", old)).To(Succeed())
+
+		result := inBackground(func() error { return w.addOrReplace("eu", successor) })
+		g.Expect(w.engagements.live()).To(BeEmpty())
+		g.Expect(successor.starts()).To(BeZero(), "the old one still runs")
+		_, err := w.Get(t.Context(), "eu")
+		g.Expect(err).To(MatchError(multicluster.ErrClusterNotReady))
+
+		old.start.open()
+		g.Expect(<-result).To(Succeed())
+		g.Expect(old.runs()).To(BeFalse())
+		g.Expect(w.Get(t.Context(), "eu")).To(BeIdenticalTo(successor))
+		g.Expect(w.engagements.live()).To(HaveExactElements(BeIdenticalTo(successor)))
+		g.Expect(w.reports.list()).To(BeEmpty())
+	})
+}
+
+func TestAnOldClusterThatDoesNotStopIsReportedAndCannotKeepOutTheNewOne(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		g := NewWithT(t)
+		old, successor := newFake("old"), newFake("new")
+		old.start.shut()
+		g.Expect(w.addOrReplace("eu", old)).To(Succeed())
+
+		began := time.Now()
+		g.Expect(w.addOrReplace("eu", successor)).To(Succeed())
+		g.Expect(time.Since(began)).To(Equal(10 * time.Second))
+		g.Expect(w.reports.list()).To(HaveExactElements(MatchError(ContainSubstring("not stopped within 10s"))))
+
+		// Its end, whenever that comes, is not taken for the new one's.
+		old.start.open()
+		synctest.Wait()
+		g.Expect(w.Get(t.Context(), "eu")).To(BeIdenticalTo(successor))
+		g.Expect(w.engagements.live()).To(HaveExactElements(BeIdenticalTo(successor)))
+	})
+}
+
+func TestAnEqualClusterThatIsStartingIsWaitedFor(t *testing.T) {
+	for _, tc := range []struct {
+		name     string
+		outcome  func(*world, *fakeCluster)
+		replaced bool
+	}{
+		{
+			name:    "and stays if it succeeds",
+			outcome: func(_ *world, first *fakeCluster) { first.sync.open() },
+		},
+		{
+			name:     "and is replaced if its Start fails",
+			outcome:  func(_ *world, first *fakeCluster) { first.fail <- errFake },
+			replaced: true,
+		},
+		{
+			name:     "and is replaced if its caches do not sync in time",
+			outcome:  func(*world, *fakeCluster) { time.Sleep(10 * time.Second) },
+			replaced: true,
+		},
+		{
+			name:     "and is replaced if it is removed",
+			outcome:  func(w *world, _ *fakeCluster) { w.Remove("eu") },
+			replaced: true,
+		},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T, w *world) {
+				g := NewWithT(t)
+				first, equal := newFake("host"), newFake("host")
+				first.sync.shut()
+				one := inBackground(func() error { return w.addOrReplace("eu", first) })
+				two := inBackground(func() error { return w.addOrReplace("eu", equal) })
+				g.Expect(equal.starts()).To(BeZero())
+
+				tc.outcome(w, first)
+				g.Expect(<-two).To(Succeed())
+				remaining := first
+				if tc.replaced {
+					remaining = equal
+					g.Expect(<-one).NotTo(Succeed())
+				} else {
+					g.Expect(<-one).To(Succeed())
+				}
+				g.Expect(w.Get(t.Context(), "eu")).To(BeIdenticalTo(remaining))
+				g.Expect(w.engagements.live()).To(HaveExactElements(BeIdenticalTo(remaining)))
+			})
+		})
+	}
+}
+
+func TestWhoWaitsForAnEqualClusterGivesUpWithItsOwnContext(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		g := NewWithT(t)
+		first := newFake("host")
+		first.sync.shut()
+		one := inBackground(func() error { return w.addOrReplace("eu", first) })
+		ctx, cancel := context.WithTimeout(w.ctx, time.Second)
+		defer cancel()
+		g.Expect(w.AddOrReplace(ctx, "eu", newFake("host"), nil)).To(MatchError(context.DeadlineExceeded))
+
+		first.sync.open()
+		g.Expect(<-one).To(Succeed())
+	})
+}
+
+func TestOfAChainOfReplacementsTheLastRemains(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		g := NewWithT(t)
+		first, second, third := newFake("1"), newFake("2"), newFake("3")
+		first.start.shut()
+		second.sync.shut()
+		g.Expect(w.addOrReplace("eu", first)).To(Succeed())
+		two := inBackground(func() error { return w.addOrReplace("eu", second) })
+		three := inBackground(func() error { return w.addOrReplace("eu", third) })
+
+		g.Expect(<-two).To(MatchError(ContainSubstring("replaced by another")))
+		g.Expect(third.starts()).To(BeZero(), "the first still runs")
+		first.start.open()
+		g.Expect(<-three).To(Succeed())
+		g.Expect(second.starts()).To(BeZero())
+		g.Expect(w.Get(t.Context(), "eu")).To(BeIdenticalTo(third))
+		g.Expect(w.engagements.live()).To(HaveExactElements(BeIdenticalTo(third)))
+	})
+}
+
+func TestRacingReplacementsLeaveExactlyOneCluster(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		g := NewWithT(t)
+		const rounds, racers = 20, 8
+		for range rounds {
+			var racing sync.WaitGroup
+			all := make([]*fakeCluster, racers)
+			for i := range all {
+				all[i] = newFake(string(rune('a' + rand.IntN(4)))) // some are equal
+				racing.Go(func() { _ = w.addOrReplace("eu", all[i]) })
+			}
+			racing.Wait()
+			synctest.Wait()
+
+			remaining, err := w.GetTyped(t.Context(), "eu")
+			g.Expect(err).NotTo(HaveOccurred())
+			g.Expect(remaining.runs()).To(BeTrue())
+			g.Expect(w.engagements.live()).To(HaveExactElements(BeIdenticalTo(remaining)))
+			for _, cl := range all {
+				g.Expect(cl.runs()).To(Equal(cl == remaining))
+				g.Expect(cl.starts()).To(BeNumerically("<=", 1))
+			}
+		}
+	})
+}
+
+func TestAReplacementThatRacesWithTheEndOfTheOldClusterIsNotLost(t *testing.T) {
+	for _, tc := range []struct {
+		name string
+		end  func(*world, *fakeCluster, context.CancelFunc)
+	}{
+		{"its context ends", func(_ *world, _ *fakeCluster, leave context.CancelFunc) { leave() }},
+		{"its Start fails", func(_ *world, old *fakeCluster, leave context.CancelFunc) { close(old.fail) }},
+		{"it is replaced meanwhile", func(w *world, _ *fakeCluster, _ context.CancelFunc) {
+			_ = w.addOrReplace("eu", newFake("new"))
+		}},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T, w *world) {
+				g := NewWithT(t)
+				for range 20 {
+					old := newFake("old")
+					ctx, leave := context.WithCancel(w.ctx)
+					g.Expect(w.AddOrReplace(ctx, "eu", old, w.engagements)).To(Succeed())
+					result := make(chan error, 1)
+					go func() { result <- w.addOrReplace("eu", newFake("new")) }()
+					tc.end(w, old, leave)
+					g.Expect(<-result).To(Succeed())
+					synctest.Wait()
+
+					remaining, err := w.GetTyped(t.Context(), "eu")
+					g.Expect(err).NotTo(HaveOccurred())
+					g.Expect(remaining.host).To(Equal("new"))
+					g.Expect(w.engagements.live()).To(HaveExactElements(BeIdenticalTo(remaining)))
+					leave()
+				}
+			})
+		})
+	}
+}
