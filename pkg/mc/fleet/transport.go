@@ -10,6 +10,8 @@ import (
 	"net/url"
 	"strings"
 	"sync/atomic"
+
+	"github.com/rollcall-dev/rollcall/pkg/credentials"
 )
 
 // errLeft is what requests get that are made after their cluster has left.
@@ -56,9 +58,42 @@ func (t *swapTransport) close() {
 	t.current.Store(nil)
 }
 
-// RoundTrip implements http.RoundTripper.
+// RoundTrip implements http.RoundTripper. A request that has met a target in
+// the moment in which that was exchanged goes to the next one.
 func (t *swapTransport) RoundTrip(req *http.Request) (*http.Response, error) {
-	current := t.current.Load()
+	for {
+		current := t.current.Load()
+		resp, err := t.send(req, current)
+		if err == nil || !errors.Is(err, credentials.ErrReleased) || t.current.Load() == current {
+			return resp, err
+		}
+		next, ok := rewind(req)
+		if !ok {
+			return nil, err
+		}
+		req = next
+	}
+}
+
+// rewind returns the request as it was before it was sent, and whether that is
+// possible.
+func rewind(req *http.Request) (*http.Request, bool) {
+	if req.Body == nil || req.Body == http.NoBody {
+		return req, true
+	}
+	if req.GetBody == nil {
+		return nil, false
+	}
+	body, err := req.GetBody()
+	if err != nil {
+		return nil, false
+	}
+	req = req.WithContext(req.Context()) // a shallow copy: a request must not be changed
+	req.Body = body
+	return req, true
+}
+
+func (t *swapTransport) send(req *http.Request, current *target) (*http.Response, error) {
 	if current == nil {
 		if req.Body != nil {
 			req.Body.Close()

@@ -1,0 +1,144 @@
+// Copyright The Rollcall Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package fleet
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+
+	. "github.com/onsi/gomega"
+
+	"github.com/rollcall-dev/rollcall/pkg/credentials"
+)
+
+// roundTripper is a function that implements http.RoundTripper.
+type roundTripper func(*http.Request) (*http.Response, error)
+
+func (f roundTripper) RoundTrip(req *http.Request) (*http.Response, error) { return f(req) }
+
+// echo answers with the URL and body that it gets.
+var echo = roundTripper(func(req *http.Request) (*http.Response, error) {
+	body := ""
+	if req.Body != nil {
+		all, err := io.ReadAll(req.Body)
+		if err != nil {
+			return nil, err
+		}
+		body = " " + string(all)
+	}
+	return &http.Response{StatusCode: http.StatusOK, Body: io.NopCloser(strings.NewReader(req.URL.String() + body))}, nil
+})
+
+func TestRequestsGoToTheCurrentAddress(t *testing.T) {
+	for _, tc := range []struct {
+		name            string
+		base, now       string
+		request, expect string
+	}{
+		{"as they are, at first", "https://a:1", "https://a:1", "https://a:1/api?x=y", "https://a:1/api?x=y"},
+		{"to another host", "https://a:1", "https://b:2", "https://a:1/api?x=y", "https://b:2/api?x=y"},
+		{"with a trailing slash", "https://a:1/", "https://b:2/", "https://a:1/api", "https://b:2/api"},
+		{"below a path", "https://a", "https://b/clusters/7", "https://a/api", "https://b/clusters/7/api"},
+		{"out of a path", "https://a/clusters/7", "https://b", "https://a/clusters/7/api", "https://b/api"},
+		{"from path to path", "https://a/x", "https://b/y", "https://a/x/api", "https://b/y/api"},
+		{"with escapes kept", "https://a/x", "https://b/y", "https://a/x/api/a%2Fb", "https://b/y/api/a%2Fb"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			g := NewWithT(t)
+			first, err := newTarget(tc.base, echo)
+			g.Expect(err).NotTo(HaveOccurred())
+			transport := newSwapTransport(first)
+			if tc.now != tc.base {
+				next, err := newTarget(tc.now, echo)
+				g.Expect(err).NotTo(HaveOccurred())
+				transport.swap(next)
+			}
+			g.Expect(get(g, transport, tc.request)).To(Equal(tc.expect))
+		})
+	}
+}
+
+func TestARequestThatMeetsTheExchangeGoesToTheNextTarget(t *testing.T) {
+	for _, tc := range []struct {
+		name string
+		body io.Reader
+		want string
+	}{
+		{"without a body", nil, "https://b/"},
+		{"with one that can be sent again", strings.NewReader("hello"), "https://b/ hello"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			g := NewWithT(t)
+			next, err := newTarget("https://b", echo)
+			g.Expect(err).NotTo(HaveOccurred())
+			var transport *swapTransport
+			first, err := newTarget("https://a", roundTripper(func(req *http.Request) (*http.Response, error) {
+				if req.Body != nil {
+					_, _ = io.Copy(io.Discard, req.Body)
+				}
+				transport.swap(next)
+				return nil, fmt.Errorf("sending: %w", credentials.ErrReleased)
+			}))
+			g.Expect(err).NotTo(HaveOccurred())
+			transport = newSwapTransport(first)
+			req, err := http.NewRequest(http.MethodPost, "https://a/", tc.body)
+			g.Expect(err).NotTo(HaveOccurred())
+			g.Expect(send(g, transport, req)).To(Equal(tc.want))
+		})
+	}
+
+	t.Run("but fails if its body cannot be sent again", func(t *testing.T) {
+		g := NewWithT(t)
+		next, err := newTarget("https://b", echo)
+		g.Expect(err).NotTo(HaveOccurred())
+		var transport *swapTransport
+		first, err := newTarget("https://a", roundTripper(func(*http.Request) (*http.Response, error) {
+			transport.swap(next)
+			return nil, credentials.ErrReleased
+		}))
+		g.Expect(err).NotTo(HaveOccurred())
+		transport = newSwapTransport(first)
+		req, err := http.NewRequest(http.MethodPost, "https://a/", io.NopCloser(strings.NewReader("hello")))
+		g.Expect(err).NotTo(HaveOccurred())
+		_, err = transport.RoundTrip(req)
+		g.Expect(err).To(MatchError(credentials.ErrReleased))
+	})
+}
+
+func TestAfterTheEndRequestsFail(t *testing.T) {
+	g := NewWithT(t)
+	first, err := newTarget("https://a", echo)
+	g.Expect(err).NotTo(HaveOccurred())
+	transport := newSwapTransport(first)
+	transport.close()
+	req, err := http.NewRequest(http.MethodPost, "https://a/", strings.NewReader("hello"))
+	g.Expect(err).NotTo(HaveOccurred())
+	_, err = transport.RoundTrip(req)
+	g.Expect(err).To(MatchError(errLeft))
+}
+
+func TestATargetNeedsAHost(t *testing.T) {
+	for _, server := range []string{"", "a:1", "/path", "https://", ":"} {
+		_, err := newTarget(server, echo)
+		NewWithT(t).Expect(err).To(HaveOccurred(), server)
+	}
+}
+
+func get(g *WithT, transport http.RoundTripper, url string) string {
+	req, err := http.NewRequest(http.MethodGet, url, nil)
+	g.Expect(err).NotTo(HaveOccurred())
+	return send(g, transport, req)
+}
+
+func send(g *WithT, transport http.RoundTripper, req *http.Request) string {
+	resp, err := transport.RoundTrip(req)
+	g.Expect(err).NotTo(HaveOccurred())
+	body, err := io.ReadAll(resp.Body)
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(resp.Body.Close()).To(Succeed())
+	return string(body)
+}
