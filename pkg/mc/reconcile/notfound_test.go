@@ -13,6 +13,7 @@ import (
 	. "github.com/onsi/gomega"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"github.com/rollcall-dev/rollcall/pkg/mc/internal/parking"
 	"github.com/rollcall-dev/rollcall/pkg/mc/multicluster"
 	mcreconcile "github.com/rollcall-dev/rollcall/pkg/mc/reconcile"
 )
@@ -49,10 +50,6 @@ func TestClusterNotFoundWrapper(t *testing.T) {
 			name: "the error may be one of several", err: errors.Join(other, multicluster.NotFoundError("eu")),
 		},
 		{
-			name: "a cluster that is not ready ends the request too: it is listed anew once it is",
-			err:  multicluster.NotReadyError("eu", "Connecting"),
-		},
-		{
 			name: "what else the reconciler asked for is dropped", result: again, err: multicluster.NotFoundError("eu"),
 		},
 	} {
@@ -74,6 +71,58 @@ func TestClusterNotFoundWrapper(t *testing.T) {
 			} else {
 				g.Expect(err).To(MatchError(tc.wantErr))
 			}
+		})
+	}
+}
+
+func TestARequestThatNeedsAClusterThatIsNotReady(t *testing.T) {
+	type parked struct {
+		until multicluster.ClusterName
+		takes bool
+	}
+	retry := reconcile.Result{RequeueAfter: 30 * time.Second}
+	unnamed := fmt.Errorf("no name: %w", multicluster.ErrClusterNotReady)
+	for _, tc := range []struct {
+		name       string
+		err        error
+		parking    *parked // nil: there is nobody to wait with
+		wantResult reconcile.Result
+		wantParked bool
+	}{
+		{
+			name: "waits until that is engaged", err: multicluster.NotReadyError("us", "Connecting"),
+			parking: &parked{until: "us", takes: true}, wantParked: true,
+		},
+		{
+			name: "is tried again after a time where no more can wait", err: multicluster.NotReadyError("us", "Connecting"),
+			parking: &parked{until: "us"}, wantParked: true, wantResult: retry,
+		},
+		{
+			name: "is tried again after a time where nobody tells of engagements", err: multicluster.NotReadyError("us", "Connecting"),
+			wantResult: retry,
+		},
+		{
+			name: "is tried again after a time where it is not told which", err: unnamed,
+			parking: &parked{takes: true}, wantResult: retry,
+		},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			g := NewWithT(t)
+			ctx, asked := t.Context(), false
+			if tc.parking != nil {
+				ctx = parking.With(ctx, func(until multicluster.ClusterName) bool {
+					asked = true
+					g.Expect(until).To(Equal(tc.parking.until))
+					return tc.parking.takes
+				})
+			}
+			wrapper := mcreconcile.NewClusterNotFoundWrapper(mcreconcile.Func(func(context.Context, mcreconcile.Request) (reconcile.Result, error) {
+				return reconcile.Result{RequeueAfter: time.Hour}, fmt.Errorf("wrapped: %w", tc.err)
+			}))
+			result, err := wrapper.Reconcile(ctx, request("eu", "ns", "pod"))
+			g.Expect(err).NotTo(HaveOccurred())
+			g.Expect(result).To(Equal(tc.wantResult))
+			g.Expect(asked).To(Equal(tc.wantParked))
 		})
 	}
 }

@@ -1,0 +1,160 @@
+// Copyright The Rollcall Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package manager_test
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	"go.uber.org/goleak"
+	"k8s.io/klog/v2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/cluster"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+
+	mcmanager "github.com/rollcall-dev/rollcall/pkg/mc/manager"
+	"github.com/rollcall-dev/rollcall/pkg/mc/mctest"
+	"github.com/rollcall-dev/rollcall/pkg/mc/multicluster"
+)
+
+func TestMain(m *testing.M) {
+	log.SetLogger(logr.Discard())
+	klog.SetLogger(logr.Discard())
+	goleak.VerifyTestMain(m)
+}
+
+// patience is how long a condition is waited for.
+const patience = 20 * time.Second
+
+// newManager returns a manager that a test starts by itself.
+func newManager(t *testing.T, local *mctest.Cluster, provider multicluster.Provider, opts ...mcmanager.Option) mcmanager.Manager {
+	t.Helper()
+	mgr, err := mcmanager.New(local.Config(), provider, mcmanager.Options{Metrics: metricsserver.Options{BindAddress: "0"}}, opts...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return mgr
+}
+
+// start runs the manager until the test ends or stop is called.
+func start(t *testing.T, mgr mcmanager.Manager) (stop func()) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- mgr.Start(ctx) }()
+	stop = sync.OnceFunc(func() {
+		cancel()
+		if err := <-ended; err != nil {
+			t.Errorf("the manager failed: %v", err)
+		}
+	})
+	t.Cleanup(stop)
+	return stop
+}
+
+// fakeCluster is not connected to anything.
+type fakeCluster struct {
+	cluster.Cluster
+	_ int // so that two of them are not the same
+}
+
+// provider has the clusters that it is given, and does not run.
+type provider struct {
+	clusters map[multicluster.ClusterName]cluster.Cluster
+	err      error // of IndexField
+
+	mu      sync.Mutex
+	indexed []string
+}
+
+func (p *provider) Get(_ context.Context, name multicluster.ClusterName) (cluster.Cluster, error) {
+	if cl, ok := p.clusters[name]; ok {
+		return cl, nil
+	}
+	return nil, multicluster.NotFoundError(name)
+}
+
+func (p *provider) IndexField(_ context.Context, _ client.Object, field string, _ client.IndexerFunc) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.indexed = append(p.indexed, field)
+	return p.err
+}
+
+// runningProvider runs until its context ends, or as fail says.
+type runningProvider struct {
+	provider
+	fail func(attempt int) error
+
+	mu     sync.Mutex
+	starts []multicluster.Aware
+	times  []time.Time
+}
+
+func (p *runningProvider) Start(ctx context.Context, aware multicluster.Aware) error {
+	p.mu.Lock()
+	p.starts = append(p.starts, aware)
+	p.times = append(p.times, time.Now())
+	attempt := len(p.starts)
+	p.mu.Unlock()
+	if p.fail != nil {
+		return p.fail(attempt)
+	}
+	<-ctx.Done()
+	return nil
+}
+
+func (p *runningProvider) startedAt() []time.Time {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return append([]time.Time(nil), p.times...)
+}
+
+func (p *runningProvider) started() []multicluster.Aware {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return append([]multicluster.Aware(nil), p.starts...)
+}
+
+// component runs, and notes what it is engaged with.
+type component struct {
+	mu      sync.Mutex
+	runs    int
+	engaged []multicluster.ClusterName
+}
+
+func (c *component) Start(ctx context.Context) error {
+	c.mu.Lock()
+	c.runs++
+	c.mu.Unlock()
+	<-ctx.Done()
+	return nil
+}
+
+func (c *component) Engage(_ context.Context, name multicluster.ClusterName, cl cluster.Cluster) error {
+	if cl == nil {
+		return errors.New("no cluster")
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.engaged = append(c.engaged, name)
+	return nil
+}
+
+func (c *component) running() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.runs
+}
+
+func (c *component) engagements() []multicluster.ClusterName {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return append([]multicluster.ClusterName(nil), c.engaged...)
+}

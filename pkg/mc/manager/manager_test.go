@@ -1,0 +1,258 @@
+// Copyright The Rollcall Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package manager_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/cluster"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+
+	mccontext "github.com/rollcall-dev/rollcall/pkg/mc/context"
+	mcmanager "github.com/rollcall-dev/rollcall/pkg/mc/manager"
+	"github.com/rollcall-dev/rollcall/pkg/mc/mctest"
+	"github.com/rollcall-dev/rollcall/pkg/mc/multicluster"
+)
+
+func TestClustersAreFound(t *testing.T) {
+	local, eu := mctest.New(t), &fakeCluster{}
+	with := newManager(t, local, &provider{clusters: map[multicluster.ClusterName]cluster.Cluster{"eu": eu}})
+	without := newManager(t, local, nil)
+	for _, tc := range []struct {
+		name    string
+		mgr     mcmanager.Manager
+		cluster multicluster.ClusterName
+		want    func(mcmanager.Manager) cluster.Cluster // nil: not found
+	}{
+		{
+			name: "the local one", mgr: with, cluster: mcmanager.LocalCluster,
+			want: func(mgr mcmanager.Manager) cluster.Cluster { return mgr.GetLocalManager() },
+		},
+		{
+			name: "the local one where there is no provider", mgr: without, cluster: mcmanager.LocalCluster,
+			want: func(mgr mcmanager.Manager) cluster.Cluster { return mgr.GetLocalManager() },
+		},
+		{
+			name: "one of the provider", mgr: with, cluster: "eu",
+			want: func(mcmanager.Manager) cluster.Cluster { return eu },
+		},
+		{name: "none that the provider does not know", mgr: with, cluster: "us"},
+		{name: "none but the local one where there is no provider", mgr: without, cluster: "eu"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			g := NewWithT(t)
+			byName, err := tc.mgr.GetCluster(t.Context(), tc.cluster)
+			fromContext, contextErr := tc.mgr.ClusterFromContext(mccontext.WithCluster(t.Context(), tc.cluster))
+			scoped, scopedErr := tc.mgr.GetManager(t.Context(), tc.cluster)
+			if tc.want == nil {
+				for _, err := range []error{err, contextErr, scopedErr} {
+					g.Expect(err).To(And(MatchError(multicluster.ErrClusterNotFound), MatchError(ContainSubstring(tc.cluster.String()))))
+				}
+				g.Expect([]any{byName, fromContext, scoped}).To(HaveEach(BeNil()))
+				return
+			}
+			g.Expect([]error{err, contextErr, scopedErr}).To(HaveEach(BeNil()))
+			g.Expect(byName).To(BeIdenticalTo(tc.want(tc.mgr)))
+			g.Expect(fromContext).To(BeIdenticalTo(tc.want(tc.mgr)))
+		})
+	}
+}
+
+func TestAContextWithoutAClusterIsToldFromTheLocalCluster(t *testing.T) {
+	g := NewWithT(t)
+	_, err := newManager(t, mctest.New(t), nil).ClusterFromContext(t.Context())
+	g.Expect(err).To(MatchError(ContainSubstring("carries no cluster name")))
+	g.Expect(err).NotTo(MatchError(multicluster.ErrClusterNotFound), "it is a mistake of the program, which nobody may swallow")
+}
+
+func TestTheProviderIsKnown(t *testing.T) {
+	g := NewWithT(t)
+	local, p := mctest.New(t), &provider{}
+	g.Expect(newManager(t, local, p).GetProvider()).To(BeIdenticalTo(p))
+	g.Expect(newManager(t, local, nil).GetProvider()).To(BeNil())
+}
+
+func TestAProviderThatRunsIsStartedOnceWithTheManager(t *testing.T) {
+	g := NewWithT(t)
+	p, comp := &runningProvider{}, &component{}
+	mgr := newManager(t, mctest.New(t), p)
+	g.Expect(mgr.Add(comp)).To(Succeed())
+	g.Expect(p.started()).To(BeEmpty())
+	stop := start(t, mgr)
+	g.Eventually(p.started).WithTimeout(patience).Should(HaveLen(1))
+	g.Expect(p.started()[0].Engage(t.Context(), "eu", &fakeCluster{})).To(Succeed())
+	g.Expect(comp.engagements()).To(ConsistOf(multicluster.ClusterName("eu")), "it engages clusters with the manager's components")
+	g.Eventually(comp.running).WithTimeout(patience).Should(Equal(1))
+	stop()
+	g.Expect(p.started()).To(HaveLen(1))
+	g.Expect(comp.running()).To(Equal(1))
+}
+
+func TestAProviderThatFailsForGoodEndsTheManager(t *testing.T) {
+	g := NewWithT(t)
+	failure := errors.New("failure")
+	p := &runningProvider{fail: func(int) error { return fmt.Errorf("wrapped: %w", multicluster.TerminalError(failure)) }}
+	g.Expect(newManager(t, mctest.New(t), p).Start(t.Context())).To(MatchError(failure))
+	g.Expect(p.started()).To(HaveLen(1))
+}
+
+func TestAProviderThatFailsIsStartedAgain(t *testing.T) {
+	// The provider is run as the local manager would, which needs a server.
+	run := func(t *testing.T, p *runningProvider) (ended chan error, stop func()) {
+		local := &fakeManager{}
+		wrap(t, local, p)
+		ctx, cancel := context.WithCancel(t.Context())
+		ended = make(chan error, 1)
+		go func() { ended <- local.added[0].Start(ctx) }()
+		return ended, cancel
+	}
+	t.Run("after a time that grows to a minute", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			g := NewWithT(t)
+			p := &runningProvider{fail: func(int) error { return errors.New("failure") }}
+			ended, stop := run(t, p)
+			time.Sleep(time.Minute)
+			g.Expect(len(p.started())).To(And(BeNumerically(">=", 5), BeNumerically("<=", 8)))
+			before := len(p.started())
+			time.Sleep(time.Hour)
+			g.Expect(len(p.started()) - before).To(And(BeNumerically(">=", 45), BeNumerically("<=", 62)))
+			stop()
+			g.Expect(<-ended).To(Succeed())
+		})
+	})
+	t.Run("soon, where it has run well before", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			g := NewWithT(t)
+			p := &runningProvider{fail: func(attempt int) error {
+				if attempt == 20 {
+					time.Sleep(time.Hour)
+				}
+				return errors.New("failure")
+			}}
+			ended, stop := run(t, p)
+			time.Sleep(2 * time.Hour)
+			times := p.startedAt()
+			g.Expect(times[20].Sub(times[19])).To(BeNumerically("<", time.Hour+2*time.Second))
+			stop()
+			g.Expect(<-ended).To(Succeed())
+		})
+	})
+	t.Run("not, where it has ended well", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			g := NewWithT(t)
+			p := &runningProvider{fail: func(int) error { return nil }}
+			ended, stop := run(t, p)
+			defer stop()
+			g.Expect(<-ended).To(Succeed())
+			g.Expect(p.started()).To(HaveLen(1))
+		})
+	})
+}
+
+func TestOnlyTheLeaderRunsTheProvider(t *testing.T) {
+	g := NewWithT(t)
+	local := mctest.New(t)
+	candidate := func(opts ...mcmanager.Option) (mcmanager.Manager, *runningProvider) {
+		p, lease, renew, retry := &runningProvider{}, 6*time.Second, 4*time.Second, 100*time.Millisecond
+		mgr, err := mcmanager.New(local.Config(), p, mcmanager.Options{
+			Metrics:        metricsserver.Options{BindAddress: "0"},
+			LeaderElection: true, LeaderElectionID: "test", LeaderElectionNamespace: "default",
+			LeaderElectionReleaseOnCancel: true,
+			LeaseDuration:                 &lease, RenewDeadline: &renew, RetryPeriod: &retry,
+		}, opts...)
+		g.Expect(err).NotTo(HaveOccurred())
+		return mgr, p
+	}
+	first, firstProvider := candidate()
+	stopFirst := start(t, first)
+	g.Eventually(firstProvider.started).WithTimeout(patience).Should(HaveLen(1))
+	g.Eventually(first.Elected()).WithTimeout(patience).Should(BeClosed())
+
+	second, secondProvider := candidate()
+	local.ResetRequests()
+	start(t, second)
+	third, thirdProvider := candidate(mcmanager.WithProviderNeedLeaderElection(false))
+	stopThird := start(t, third)
+	g.Eventually(thirdProvider.started).WithTimeout(patience).Should(HaveLen(1), "unless it is to run everywhere")
+	g.Expect(third.Elected()).NotTo(BeClosed())
+	// The first renews its lease, the others ask for it: all of them several times.
+	g.Eventually(func() int { return local.Requests("get", "leases.coordination.k8s.io") }).WithTimeout(patience).Should(BeNumerically(">", 10))
+	g.Expect(second.Elected()).NotTo(BeClosed())
+	g.Expect(secondProvider.started()).To(BeEmpty())
+
+	stopThird()
+	stopFirst()
+	g.Eventually(secondProvider.started).WithTimeout(patience).Should(HaveLen(1))
+}
+
+func TestAComponentAddedAfterClustersWereEngagedHearsOfThem(t *testing.T) {
+	g := NewWithT(t)
+	mgr := newManager(t, mctest.New(t), nil)
+	start(t, mgr)
+	g.Eventually(mgr.Elected()).WithTimeout(patience).Should(BeClosed())
+	g.Expect(mgr.Engage(t.Context(), "eu", &fakeCluster{})).To(Succeed())
+	comp := &component{}
+	g.Expect(mgr.Add(comp)).To(Succeed())
+	g.Expect(comp.engagements()).To(ConsistOf(multicluster.ClusterName("eu")))
+	g.Eventually(comp.running).WithTimeout(patience).Should(Equal(1), "and is run")
+	g.Expect(mgr.Engage(t.Context(), "us", &fakeCluster{})).To(Succeed())
+	g.Expect(comp.engagements()).To(ConsistOf(multicluster.ClusterName("eu"), multicluster.ClusterName("us")))
+}
+
+func TestFieldIndexes(t *testing.T) {
+	byKey := func(obj client.Object) []string { return []string{obj.(*corev1.ConfigMap).Data["key"]} }
+	local := mctest.New(t)
+	for name, key := range map[string]string{"a": "x", "b": "y"} {
+		if err := local.Create(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name}, Data: map[string]string{"key": key}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Run("are added to the local cluster and through the provider to its clusters", func(t *testing.T) {
+		g := NewWithT(t)
+		p := &provider{}
+		mgr := newManager(t, local, p)
+		g.Expect(mgr.GetFieldIndexer().IndexField(t.Context(), &corev1.ConfigMap{}, "key", byKey)).To(Succeed())
+		g.Expect(p.indexed).To(Equal([]string{"key"}))
+		start(t, mgr)
+		g.Eventually(mgr.Elected()).WithTimeout(patience).Should(BeClosed())
+		list := &corev1.ConfigMapList{}
+		g.Expect(mgr.GetLocalManager().GetClient().List(t.Context(), list, client.MatchingFields{"key": "y"})).To(Succeed())
+		g.Expect(list.Items).To(HaveLen(1))
+		g.Expect(list.Items[0].Name).To(Equal("b"))
+	})
+	t.Run("are added to the local cluster alone where there is no provider", func(t *testing.T) {
+		mgr := newManager(t, local, nil)
+		NewWithT(t).Expect(mgr.GetFieldIndexer().IndexField(t.Context(), &corev1.ConfigMap{}, "key", byKey)).To(Succeed())
+	})
+	t.Run("that the local cluster refuses are refused", func(t *testing.T) {
+		g := NewWithT(t)
+		mgr := newManager(t, local, &provider{})
+		g.Expect(mgr.GetFieldIndexer().IndexField(t.Context(), &corev1.ConfigMap{}, "key", byKey)).To(Succeed())
+		g.Expect(mgr.GetFieldIndexer().IndexField(t.Context(), &corev1.ConfigMap{}, "key", byKey)).
+			To(MatchError(And(ContainSubstring(`cannot index field "key" of *v1.ConfigMap in the local cluster`), ContainSubstring("conflict"))))
+	})
+	t.Run("that the provider refuses are refused", func(t *testing.T) {
+		g := NewWithT(t)
+		failure := errors.New("failure")
+		mgr := newManager(t, local, &provider{err: failure})
+		g.Expect(mgr.GetFieldIndexer().IndexField(t.Context(), &corev1.ConfigMap{}, "key", byKey)).To(MatchError(failure))
+	})
+}
+
+func TestAManagerThatCannotBeMade(t *testing.T) {
+	g := NewWithT(t)
+	mgr, err := mcmanager.New(nil, nil, manager.Options{})
+	g.Expect(err).To(HaveOccurred())
+	g.Expect(mgr).To(BeNil())
+}
