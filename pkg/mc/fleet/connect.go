@@ -16,43 +16,32 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cluster"
 
 	"github.com/rollcall-dev/rollcall/pkg/credentials"
-	"github.com/rollcall-dev/rollcall/pkg/inventory"
 )
 
-// connect makes the cluster of the latest profile and engages it. After an
+// connect makes the cluster of the attempt's profile and engages it. After an
 // error nothing of the attempt remains.
-func (k *keeper) connect() (*member, error) {
-	ctx, cancel := k.attempt()
-	defer cancel()
+func (k *keeper) connect(a *attempt) (*member, error) {
 	k.setStatus(Connecting, k.status.Load().LastError)
 	started := time.Now()
-
-	profile := k.latest.Load()
-	a, err := k.approach(ctx, profile)
+	way, err := k.approach(a)
 	if err != nil {
 		return nil, err
 	}
-	m := newMember(k.ctx, profile, a)
+	m := newMember(k.ctx, a.profile, way)
 	// Not all of what follows takes a context. It fails without its transport.
-	inTime := context.AfterFunc(ctx, m.abort)
-	err = k.engage(ctx, m)
+	inTime := context.AfterFunc(a, m.abort)
+	err = k.engage(a, m)
 	if !inTime() && err == nil {
-		err = context.Cause(ctx)
+		err = context.Cause(a)
 	}
 	if err != nil {
 		k.disengage(m)
-		return nil, explain(ctx, err)
+		return nil, explain(a, err)
 	}
-	k.setServer(a.access.Server())
+	k.setServer(way.access.Server())
 	k.enter(Ready)
-	k.log.Info("Cluster is engaged", "server", a.access.Server(), "provider", a.access.Provider(), "after", time.Since(started).Round(time.Millisecond))
+	k.log.Info("Cluster is engaged", "server", way.access.Server(), "provider", way.access.Provider(), "after", time.Since(started).Round(time.Millisecond))
 	return m, nil
-}
-
-// attempt returns the context of one attempt to reach the cluster.
-func (k *keeper) attempt() (context.Context, context.CancelFunc) {
-	limit := k.fleet.options.ConnectTimeout
-	return context.WithTimeoutCause(k.ctx, limit, fmt.Errorf("no result within %v", limit))
 }
 
 // engage makes and starts the member's cluster and tells of it.
@@ -115,21 +104,23 @@ type approach struct {
 	identity identity
 }
 
-// approach resolves the profile and asks the cluster who it is.
-func (k *keeper) approach(ctx context.Context, profile *inventory.Profile) (*approach, error) {
-	access, err := k.fleet.options.Credentials.Resolve(ctx, profile)
+// approach resolves the attempt's profile and asks the cluster who it is.
+func (k *keeper) approach(a *attempt) (*approach, error) {
+	access, err := k.fleet.options.Credentials.Resolve(a, a.profile)
 	if err != nil {
-		return nil, err
+		return nil, explain(a, err)
 	}
-	a, err := k.try(ctx, access, profile)
-	if err != nil {
-		access.Release()
-		return nil, err
-	}
-	return a, nil
+	return k.probe(a, access)
 }
 
-func (k *keeper) try(ctx context.Context, access *credentials.Access, profile *inventory.Profile) (*approach, error) {
+// probe asks the cluster that the access leads to who it is. After an error
+// the access is released.
+func (k *keeper) probe(a *attempt, access *credentials.Access) (_ *approach, err error) {
+	defer func() {
+		if err != nil {
+			access.Release()
+		}
+	}()
 	config := access.RESTConfig()
 	for _, option := range k.fleet.options.RESTOptions {
 		if err := option(config); err != nil {
@@ -144,44 +135,40 @@ func (k *keeper) try(ctx context.Context, access *credentials.Access, profile *i
 	if err != nil {
 		return nil, err
 	}
-	id, err := identify(ctx, target, profile)
+	id, err := identify(a, target, a.profile)
 	if err != nil {
-		return nil, explain(ctx, err)
+		return nil, explain(a, err)
 	}
 	return &approach{access: access, config: config, target: target, identity: id}, nil
 }
 
-// follow exchanges what is under the cluster where the latest profile leads to
-// it in another way. The error is errOtherCluster where it leads elsewhere; any
-// other error leaves the cluster as it is.
-func (k *keeper) follow(m *member) error {
-	ctx, cancel := k.attempt()
-	defer cancel()
-	profile := k.latest.Load()
-	access, err := k.fleet.options.Credentials.Resolve(ctx, profile)
+// follow exchanges what is under the cluster where the attempt's profile leads
+// to it in another way. The error is errOtherCluster where it leads elsewhere;
+// any other error leaves the cluster as it is.
+func (k *keeper) follow(a *attempt, m *member) error {
+	access, err := k.fleet.options.Credentials.Resolve(a, a.profile)
 	if err != nil {
-		return err
+		return explain(a, err)
 	}
 	if access.Fingerprint() == m.access.Fingerprint() {
 		access.Release()
 		return nil
 	}
-	a, err := k.try(ctx, access, profile)
+	way, err := k.probe(a, access)
 	if err != nil {
-		access.Release()
 		return err
 	}
-	if !a.identity.same(m.identity) {
+	if !way.identity.same(m.identity) {
 		access.Release()
 		return errOtherCluster
 	}
 	old := m.access
-	m.access, m.identity = a.access, a.identity
-	m.config.Store(a.config)
-	m.transport.swap(a.target)
+	m.access, m.identity = way.access, way.identity
+	m.config.Store(way.config)
+	m.transport.swap(way.target)
 	old.Release() // drops its connections: watches resume on the new ones
-	k.setServer(a.access.Server())
-	k.log.Info("Cluster's access was exchanged under it", "server", a.access.Server(), "provider", a.access.Provider())
+	k.setServer(access.Server())
+	k.log.Info("Cluster's access was exchanged under it", "server", access.Server(), "provider", access.Provider())
 	return nil
 }
 

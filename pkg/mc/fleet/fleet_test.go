@@ -175,6 +175,24 @@ func TestAChangeOfTheProfileEndsTheWaitForTheNextAttempt(t *testing.T) {
 	g.Eventually(w.state("fleet/eu")).WithTimeout(patience).Should(Equal(fleet.Ready))
 }
 
+func TestAChangeOfTheProfileEndsAnAttemptThatHangs(t *testing.T) {
+	g := NewWithT(t)
+	f := mctest.NewFleet(t, 2)
+	f.Cluster(0).Fault(mctest.Hang)
+	w := start(t, f.Clusters(), func(o *fleet.Options) { o.MinBackoff, o.ConnectTimeout = time.Hour, time.Hour })
+	w.list.put(profile("eu", f.Cluster(0).Config().Host))
+	g.Eventually(w.state("fleet/eu")).WithTimeout(patience).Should(Equal(fleet.Connecting))
+	w.list.put(profile("eu", f.Cluster(1).Config().Host))
+	g.Eventually(w.state("fleet/eu")).WithTimeout(patience).Should(Equal(fleet.Ready))
+
+	w.list.put(profile("eu", f.Cluster(0).Config().Host))
+	g.Eventually(f.Cluster(0).Connections).WithTimeout(patience).Should(Equal(1))
+	w.list.put(profile("eu", f.Cluster(1).Config().Host))
+	g.Eventually(f.Cluster(0).Connections).WithTimeout(patience).Should(BeZero())
+	g.Expect(w.state("fleet/eu")()).To(Equal(fleet.Ready))
+	g.Expect(w.engagements.of("fleet/eu")).To(HaveLen(1), "what could not be followed has changed nothing")
+}
+
 func TestAnAccessThatDoesNotWorkLeavesTheOneBeforeInPlace(t *testing.T) {
 	g := NewWithT(t)
 	c := mctest.New(t)

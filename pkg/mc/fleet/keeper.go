@@ -6,6 +6,7 @@ package fleet
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync/atomic"
 	"time"
 
@@ -32,6 +33,8 @@ type keeper struct {
 	// latest is the profile to keep to; changed holds a token when it is new.
 	latest  atomic.Pointer[inventory.Profile]
 	changed chan struct{}
+	// trying is the attempt that is made to reach the cluster, nil if none is.
+	trying atomic.Pointer[attempt]
 
 	engaged atomic.Pointer[member]
 	status  atomic.Pointer[ClusterStatus]
@@ -55,9 +58,44 @@ func newKeeper(ctx context.Context, f *Fleet, aware multicluster.Aware, name mul
 	return k
 }
 
+// attempt is one attempt to reach the cluster of a profile.
+type attempt struct {
+	context.Context
+	profile *inventory.Profile
+	cancel  context.CancelCauseFunc
+}
+
+// errSuperseded ends an attempt whose profile has changed meanwhile.
+var errSuperseded = errors.New("the way to the cluster has changed meanwhile")
+
+// try begins an attempt on the latest profile. It must be ended.
+func (k *keeper) try() *attempt {
+	limit := k.fleet.options.ConnectTimeout
+	a := &attempt{profile: k.latest.Load()}
+	ctx, cancelTimeout := context.WithTimeoutCause(k.ctx, limit, fmt.Errorf("no result within %v", limit))
+	a.Context, a.cancel = context.WithCancelCause(ctx)
+	context.AfterFunc(a.Context, cancelTimeout)
+	k.trying.Store(a)
+	k.supersede(k.latest.Load()) // it may have changed before anybody could know of the attempt
+	return a
+}
+
+func (k *keeper) end(a *attempt) {
+	k.trying.Store(nil)
+	a.cancel(nil)
+}
+
+// supersede ends the current attempt if the profile leads another way.
+func (k *keeper) supersede(profile *inventory.Profile) {
+	if a := k.trying.Load(); a != nil && inventory.Fingerprint(a.profile) != inventory.Fingerprint(profile) {
+		a.cancel(errSuperseded)
+	}
+}
+
 // put tells the keeper of the profile's latest version.
 func (k *keeper) put(profile *inventory.Profile) {
 	k.latest.Store(profile)
+	k.supersede(profile)
 	select {
 	case k.changed <- struct{}{}:
 	default: // it has yet to look at the one before
@@ -73,7 +111,9 @@ func (k *keeper) run() {
 	}
 	backoff := k.newBackoff()
 	for k.ctx.Err() == nil {
-		m, err := k.connect()
+		a := k.try()
+		m, err := k.connect(a)
+		k.end(a)
 		if err == nil {
 			backoff = k.newBackoff()
 			err = k.serve(m)
@@ -82,10 +122,14 @@ func (k *keeper) run() {
 		if err == nil || k.ctx.Err() != nil {
 			continue
 		}
+		if errors.Is(err, errSuperseded) {
+			backoff = k.newBackoff()
+			continue
+		}
 		delay := backoff.Step()
 		k.fail(Backoff, err)
 		k.log.Info("Cluster cannot be reached or used, trying again", "error", err.Error(), "after", delay.Round(time.Millisecond))
-		if k.awaitRetry(delay) {
+		if k.awaitRetry(a.profile, delay) {
 			backoff = k.newBackoff()
 		}
 	}
@@ -99,10 +143,9 @@ func newBackoff(first, limit time.Duration) wait.Backoff {
 	return wait.Backoff{Duration: first, Factor: 2, Jitter: 0.2, Steps: 32, Cap: limit}
 }
 
-// awaitRetry waits for the delay, or less if the way to the cluster changes
-// meanwhile, and tells which of the two it was.
-func (k *keeper) awaitRetry(delay time.Duration) (changed bool) {
-	failed := inventory.Fingerprint(k.latest.Load())
+// awaitRetry waits for the delay, or less if the profile leads another way than
+// the one that failed, and tells which of the two it was.
+func (k *keeper) awaitRetry(failed *inventory.Profile, delay time.Duration) (changed bool) {
 	timer := time.NewTimer(delay)
 	defer timer.Stop()
 	for {
@@ -112,7 +155,7 @@ func (k *keeper) awaitRetry(delay time.Duration) (changed bool) {
 		case <-timer.C:
 			return false
 		case <-k.changed:
-			if inventory.Fingerprint(k.latest.Load()) != failed {
+			if inventory.Fingerprint(k.latest.Load()) != inventory.Fingerprint(failed) {
 				return true
 			}
 		}
@@ -148,8 +191,12 @@ func (k *keeper) serve(m *member) error {
 		}
 
 		retry = nil
-		err := k.follow(m)
+		a := k.try()
+		err := k.follow(a, m)
+		k.end(a)
 		switch {
+		case errors.Is(err, errSuperseded):
+			// The change is being told.
 		case err == nil:
 			k.enter(Ready)
 		case errors.Is(err, errOtherCluster):
