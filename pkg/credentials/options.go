@@ -19,8 +19,9 @@ import (
 // Where a field is zero, its default holds.
 type Options struct {
 	// ProviderFile is the path of a provider file (KEP-5339), see File.
-	// Resolve reads it and notices when its content has changed. A new content
-	// that cannot be used is logged, and the old one stays in force.
+	// Resolve reads it and notices when its content has changed; NotifyChange
+	// tells of it. A new content that cannot be used is logged, and the old one
+	// stays in force.
 	ProviderFile string
 
 	// Providers are known besides those of the file and come before them. One

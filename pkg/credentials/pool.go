@@ -14,8 +14,11 @@ type pool struct {
 	options *Options
 	runner  *runner
 
-	// runs counts the goroutines that run plugins.
-	runs sync.WaitGroup
+	// goroutines are those that run plugins and follow the provider file.
+	goroutines sync.WaitGroup
+
+	// closing is closed when the pool is.
+	closing chan struct{}
 
 	mu      sync.Mutex // guards what follows
 	entries map[string]*poolEntry
@@ -33,6 +36,7 @@ func newPool(options *Options) *pool {
 		options: options,
 		runner:  newRunner(options),
 		entries: map[string]*poolEntry{},
+		closing: make(chan struct{}),
 	}
 }
 
@@ -104,7 +108,7 @@ func (p *pool) spawn(f func()) bool {
 	if p.closed {
 		return false
 	}
-	p.runs.Go(f)
+	p.goroutines.Go(f)
 	return true
 }
 
@@ -117,7 +121,10 @@ func (p *pool) isClosed() bool {
 // close ends all links and waits for all goroutines.
 func (p *pool) close() {
 	p.mu.Lock()
-	p.closed = true
+	if !p.closed {
+		p.closed = true
+		close(p.closing)
+	}
 	entries := p.entries
 	p.entries = nil
 	p.mu.Unlock()
@@ -128,5 +135,5 @@ func (p *pool) close() {
 			m.end(ErrClosed)
 		}
 	}
-	p.runs.Wait()
+	p.goroutines.Wait()
 }

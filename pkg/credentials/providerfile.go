@@ -7,6 +7,7 @@ import (
 	"bytes"
 	"fmt"
 	"os"
+	"reflect"
 	"sync"
 	"sync/atomic"
 
@@ -14,7 +15,8 @@ import (
 )
 
 // providerFile follows a provider file: each use reads it, and parses it where
-// its content is another than before.
+// its content is another than before. Whether it was replaced, written in place
+// or mounted anew behind a symbolic link does not matter.
 type providerFile struct {
 	path  string
 	check func(place string, providers []Provider) error
@@ -27,6 +29,9 @@ type providerFile struct {
 	content []byte     // what that read gave, nil where it failed
 	fault   string     // why the content is not in force, "" where it is
 	current []Provider // of the last good content
+
+	version    uint64        // counts how often current has become another
+	superseded chan struct{} // closed by the next version
 }
 
 // load reads the file for the first time.
@@ -39,7 +44,7 @@ func (f *providerFile) load() error {
 	if err != nil {
 		return err
 	}
-	f.content, f.current = content, providers
+	f.content, f.current, f.superseded = content, providers, make(chan struct{})
 	return nil
 }
 
@@ -52,13 +57,13 @@ func (f *providerFile) providers() []Provider {
 	if fault != nil {
 		f.log.Error(fault, "Provider file cannot be used, its last good content stays in force", "file", f.path)
 	} else if changed {
-		f.log.Info("Provider file has changed", "file", f.path, "providers", len(current))
+		f.log.Info("Provider file has changed and is in force", "file", f.path, "providers", len(current))
 	}
 	return current
 }
 
 // update takes in what a read gave. It returns the providers in force, whether
-// they are new, and a fault where that has not been returned before.
+// their file is a new one, and a fault where that has not been returned before.
 func (f *providerFile) update(number uint64, content []byte, err error) (current []Provider, changed bool, fault error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -82,7 +87,13 @@ func (f *providerFile) update(number uint64, content []byte, err error) (current
 		f.fault = err.Error()
 		return f.current, false, err
 	}
-	f.current, f.fault = providers, ""
+	f.fault = ""
+	if !reflect.DeepEqual(providers, f.current) {
+		f.current = providers
+		f.version++
+		close(f.superseded)
+		f.superseded = make(chan struct{})
+	}
 	return f.current, true, nil
 }
 
