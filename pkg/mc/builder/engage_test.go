@@ -1,0 +1,163 @@
+// Copyright The Rollcall Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package builder_test
+
+import (
+	"slices"
+	"testing"
+
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/cluster"
+
+	mcbuilder "github.com/rollcall-dev/rollcall/pkg/mc/builder"
+	mchandler "github.com/rollcall-dev/rollcall/pkg/mc/handler"
+	"github.com/rollcall-dev/rollcall/pkg/mc/multicluster"
+	mcreconcile "github.com/rollcall-dev/rollcall/pkg/mc/reconcile"
+)
+
+// watch lets a controller watch ConfigMaps in one of the ways there are.
+type watch struct {
+	name  string
+	watch func(*mcbuilder.Builder, ...mcbuilder.EngageOptions) *mcbuilder.Builder
+}
+
+func options[option any](all []mcbuilder.EngageOptions) []option {
+	out := make([]option, len(all))
+	for i, o := range all {
+		out[i] = any(o).(option)
+	}
+	return out
+}
+
+var watches = []watch{
+	{"For", func(b *mcbuilder.Builder, opts ...mcbuilder.EngageOptions) *mcbuilder.Builder {
+		return b.For(&corev1.ConfigMap{}, options[mcbuilder.ForOption](opts)...)
+	}},
+	{"Owns", func(b *mcbuilder.Builder, opts ...mcbuilder.EngageOptions) *mcbuilder.Builder {
+		// What is owned is what counts: owners are not watched.
+		return b.For(&corev1.Secret{}, mcbuilder.WithEngageWithLocalCluster(false), mcbuilder.WithEngageWithProviderClusters(false)).
+			Owns(&corev1.ConfigMap{}, options[mcbuilder.OwnsOption](opts)...)
+	}},
+	{"Watches", func(b *mcbuilder.Builder, opts ...mcbuilder.EngageOptions) *mcbuilder.Builder {
+		return b.Watches(&corev1.ConfigMap{}, mchandler.EnqueueRequestForObject, options[mcbuilder.WatchesOption](opts)...)
+	}},
+	{"WatchesMetadata", func(b *mcbuilder.Builder, opts ...mcbuilder.EngageOptions) *mcbuilder.Builder {
+		return b.WatchesMetadata(&corev1.ConfigMap{}, mchandler.EnqueueRequestForObject, options[mcbuilder.WatchesOption](opts)...)
+	}},
+}
+
+func TestWhichClustersAreWatched(t *testing.T) {
+	named := func(names ...multicluster.ClusterName) mcbuilder.EngageOptions {
+		return mcbuilder.WithClusterFilter(func(name multicluster.ClusterName, cl cluster.Cluster) bool {
+			return cl != nil && slices.Contains(names, name)
+		})
+	}
+	for _, tc := range []struct {
+		name       string
+		noProvider bool
+		options    []mcbuilder.EngageOptions
+		want       []string // of "local", "eu" and "us"
+	}{
+		{name: "by default the provider's", want: []string{"eu", "us"}},
+		{name: "by default the local one where there is no provider", noProvider: true, want: []string{"local"}},
+		{
+			name:    "the local one as well",
+			options: []mcbuilder.EngageOptions{mcbuilder.WithEngageWithLocalCluster(true)},
+			want:    []string{"local", "eu", "us"},
+		},
+		{
+			name:    "the local one alone",
+			options: []mcbuilder.EngageOptions{mcbuilder.WithEngageWithLocalCluster(true), mcbuilder.WithEngageWithProviderClusters(false)},
+			want:    []string{"local"},
+		},
+		{
+			name:    "none",
+			options: []mcbuilder.EngageOptions{mcbuilder.WithEngageWithProviderClusters(false)},
+		},
+		{
+			name: "none where there is no provider", noProvider: true,
+			options: []mcbuilder.EngageOptions{mcbuilder.WithEngageWithLocalCluster(false)},
+		},
+		{
+			name: "the last of several options that contradict each other counts",
+			options: []mcbuilder.EngageOptions{
+				mcbuilder.WithEngageWithLocalCluster(true), mcbuilder.WithEngageWithProviderClusters(false),
+				mcbuilder.WithEngageWithLocalCluster(false), mcbuilder.WithEngageWithProviderClusters(true),
+			},
+			want: []string{"eu", "us"},
+		},
+		{
+			name:    "those of the filter",
+			options: []mcbuilder.EngageOptions{named("us", "")},
+			want:    []string{"us"},
+		},
+		{
+			name:    "those on which several filters agree",
+			options: []mcbuilder.EngageOptions{named("eu", "us"), named("eu", "")},
+			want:    []string{"eu"},
+		},
+		{
+			name:    "the local one is filtered too",
+			options: []mcbuilder.EngageOptions{mcbuilder.WithEngageWithLocalCluster(true), named("eu")},
+			want:    []string{"eu"},
+		},
+		{
+			name:    "the local one passes a filter by its empty name",
+			options: []mcbuilder.EngageOptions{named(""), mcbuilder.WithEngageWithLocalCluster(true)},
+			want:    []string{"local"},
+		},
+	} {
+		for _, w := range watches {
+			t.Run(tc.name+", with "+w.name, func(t *testing.T) {
+				g := NewWithT(t)
+				world := newWorld(t, []client.Object{configMap("a", owner("a", true))})
+				mgr := world.mgr
+				if tc.noProvider {
+					mgr = newManager(t, world.local, nil)
+				}
+				rec := &recorder[mcreconcile.Request]{}
+				g.Expect(w.watch(mcbuilder.ControllerManagedBy(mgr).Named("test"), tc.options...).Complete(rec)).To(Succeed())
+				start(t, mgr)
+				requests := map[string]string{"local": "default/a", "eu": "eu/default/a", "us": "us/default/a"}
+				want := []string{}
+				for _, name := range tc.want {
+					want = append(want, requests[name])
+				}
+				g.Eventually(rec.seen).WithTimeout(patience).Should(ConsistOf(want))
+				g.Consistently(rec.seen).WithTimeout(calm).Should(ConsistOf(want))
+			})
+		}
+	}
+}
+
+func TestOptionsOfOneWatchDoNotConcernAnother(t *testing.T) {
+	g := NewWithT(t)
+	w, rec := newWorld(t, []client.Object{configMap("of-owns", owner("owner", true)), secret("of-for")}), &recorder[mcreconcile.Request]{}
+	onlyEU := mcbuilder.WithClusterFilter(func(name multicluster.ClusterName, _ cluster.Cluster) bool { return name == "eu" })
+	g.Expect(mcbuilder.ControllerManagedBy(w.mgr).
+		For(&corev1.Secret{}, onlyEU).
+		Owns(&corev1.ConfigMap{}, mcbuilder.WithEngageWithLocalCluster(true), mcbuilder.WithEngageWithProviderClusters(false)).
+		Complete(rec)).To(Succeed())
+	start(t, w.mgr)
+	g.Eventually(rec.seen).WithTimeout(patience).Should(ConsistOf("eu/default/of-for", "default/owner"))
+	g.Consistently(rec.seen).WithTimeout(calm).Should(HaveLen(2))
+}
+
+func TestOptionsCanBeSharedBetweenWatches(t *testing.T) {
+	g := NewWithT(t)
+	only := func(want multicluster.ClusterName) mcbuilder.EngageOptions {
+		return mcbuilder.WithClusterFilter(func(name multicluster.ClusterName, _ cluster.Cluster) bool { return name == want })
+	}
+	w, rec := newWorld(t, []client.Object{configMap("a"), secret("b")}), &recorder[mcreconcile.Request]{}
+	shared := mcbuilder.WithClusterFilter(func(multicluster.ClusterName, cluster.Cluster) bool { return true })
+	g.Expect(mcbuilder.ControllerManagedBy(w.mgr).Named("test").
+		Watches(&corev1.ConfigMap{}, mchandler.EnqueueRequestForObject, shared, only("eu")).
+		Watches(&corev1.Secret{}, mchandler.EnqueueRequestForObject, shared, only("us")).
+		Complete(rec)).To(Succeed())
+	start(t, w.mgr)
+	g.Eventually(rec.seen).WithTimeout(patience).Should(ConsistOf("eu/default/a", "us/default/b"))
+	g.Consistently(rec.seen).WithTimeout(calm).Should(HaveLen(2))
+}

@@ -1,0 +1,104 @@
+// Copyright The Rollcall Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package builder_test
+
+import (
+	"context"
+	"testing"
+
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/cluster"
+
+	mcbuilder "github.com/rollcall-dev/rollcall/pkg/mc/builder"
+	"github.com/rollcall-dev/rollcall/pkg/mc/mctest"
+	"github.com/rollcall-dev/rollcall/pkg/mc/multicluster"
+	mcreconcile "github.com/rollcall-dev/rollcall/pkg/mc/reconcile"
+)
+
+// lookup is a provider that finds clusters under names of its own.
+type lookup map[multicluster.ClusterName]cluster.Cluster
+
+func (l lookup) Get(_ context.Context, name multicluster.ClusterName) (cluster.Cluster, error) {
+	if cl, ok := l[name]; ok {
+		return cl, nil
+	}
+	return nil, multicluster.NotFoundError(name)
+}
+
+func (lookup) IndexField(context.Context, client.Object, string, client.IndexerFunc) error {
+	return nil
+}
+
+// uncomparable is a cluster that Go cannot compare.
+type uncomparable struct {
+	cluster.Cluster
+	_ []int
+}
+
+func TestWithClustersFromProvider(t *testing.T) {
+	server := mctest.New(t, mctest.Options{Objects: []client.Object{configMap("a")}})
+	newCluster := func(t *testing.T) cluster.Cluster {
+		cl, err := cluster.New(server.Config())
+		if err != nil {
+			t.Fatal(err)
+		}
+		start(t, cl)
+		return cl
+	}
+	for _, tc := range []struct {
+		name  string
+		names []multicluster.ClusterName // that the cluster is engaged under
+		as    func(cluster.Cluster) cluster.Cluster
+		part  func(engaged, other cluster.Cluster) lookup
+		want  []string
+	}{
+		{
+			name:  "the clusters that it has",
+			names: []multicluster.ClusterName{"eu", "us"},
+			part:  func(engaged, _ cluster.Cluster) lookup { return lookup{"eu": engaged} },
+			want:  []string{"eu/default/a"},
+		},
+		{
+			name:  "those that it knows without a prefix",
+			names: []multicluster.ClusterName{"cloud#eu", "cloud#us", "us"},
+			part:  func(engaged, _ cluster.Cluster) lookup { return lookup{"eu": engaged} },
+			want:  []string{"cloud#eu/default/a"},
+		},
+		{
+			name:  "not another provider's of the same name",
+			names: []multicluster.ClusterName{"eu", "cloud#eu"},
+			part:  func(_, other cluster.Cluster) lookup { return lookup{"eu": other} },
+		},
+		{
+			name:  "none that cannot be told from another",
+			names: []multicluster.ClusterName{"eu"},
+			as:    func(cl cluster.Cluster) cluster.Cluster { return uncomparable{Cluster: cl} },
+			part:  func(engaged, _ cluster.Cluster) lookup { return lookup{"eu": engaged} },
+		},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			g := NewWithT(t)
+			engaged, rec := newCluster(t), &recorder[mcreconcile.Request]{}
+			if tc.as != nil {
+				engaged = tc.as(engaged)
+			}
+			whole := lookup{}
+			for _, name := range tc.names {
+				whole[name] = engaged
+			}
+			mgr := newManager(t, mctest.New(t), whole)
+			g.Expect(mcbuilder.ControllerManagedBy(mgr).
+				For(&corev1.ConfigMap{}, mcbuilder.WithClustersFromProvider(t.Context(), tc.part(engaged, newCluster(t)))).
+				Complete(rec)).To(Succeed())
+			start(t, mgr)
+			for name := range whole {
+				g.Expect(mgr.Engage(t.Context(), name, engaged)).To(Succeed())
+			}
+			g.Eventually(rec.seen).WithTimeout(patience).Should(ConsistOf(tc.want))
+			g.Consistently(rec.seen).WithTimeout(calm).Should(ConsistOf(tc.want))
+		})
+	}
+}

@@ -1,0 +1,159 @@
+// Copyright The Rollcall Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package builder_test
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	"go.uber.org/goleak"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/klog/v2"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/cluster"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/rollcall-dev/rollcall/pkg/mc/clusters"
+	mcmanager "github.com/rollcall-dev/rollcall/pkg/mc/manager"
+	"github.com/rollcall-dev/rollcall/pkg/mc/mctest"
+	"github.com/rollcall-dev/rollcall/pkg/mc/multicluster"
+	mcreconcile "github.com/rollcall-dev/rollcall/pkg/mc/reconcile"
+)
+
+func TestMain(m *testing.M) {
+	log.SetLogger(logr.Discard())
+	klog.SetLogger(logr.Discard())
+	// controller-runtime watches metadata through apimachinery's watch.Filter,
+	// which may wait forever to hand on the last event of a watch that is stopped.
+	goleak.VerifyTestMain(m, goleak.IgnoreTopFunction("k8s.io/apimachinery/pkg/watch.(*filteredWatch).loop"))
+}
+
+const (
+	// patience is how long a condition is waited for.
+	patience = 20 * time.Second
+	// calm is how long nothing more must happen.
+	calm = 150 * time.Millisecond
+)
+
+// provider runs a cluster on each of its servers.
+type provider struct {
+	clusters.Clusters[cluster.Cluster]
+	servers map[multicluster.ClusterName]*mctest.Cluster
+}
+
+func (p *provider) Start(ctx context.Context, aware multicluster.Aware) error {
+	for _, name := range slices.Sorted(maps.Keys(p.servers)) {
+		cl, err := cluster.New(p.servers[name].Config())
+		if err != nil {
+			return multicluster.TerminalError(err)
+		}
+		if err := p.Add(ctx, name, cl, aware); err != nil {
+			return multicluster.TerminalError(err)
+		}
+	}
+	<-ctx.Done()
+	return nil
+}
+
+// world is a local cluster, and two of a provider: eu and us.
+type world struct {
+	local, eu, us *mctest.Cluster
+	provider      *provider
+	mgr           mcmanager.Manager
+}
+
+// newWorld returns a world in which each cluster has the objects. The manager
+// is not started.
+func newWorld(t *testing.T, objects []client.Object, change ...func(*mcmanager.Options)) *world {
+	t.Helper()
+	servers := mctest.NewFleet(t, 3, mctest.Options{Objects: objects})
+	w := &world{local: servers.Cluster(0), eu: servers.Cluster(1), us: servers.Cluster(2)}
+	w.provider = &provider{servers: map[multicluster.ClusterName]*mctest.Cluster{"eu": w.eu, "us": w.us}}
+	w.mgr = newManager(t, w.local, w.provider, change...)
+	return w
+}
+
+// newManager returns a manager for the local cluster and the provider's.
+func newManager(t *testing.T, local *mctest.Cluster, p multicluster.Provider, change ...func(*mcmanager.Options)) mcmanager.Manager {
+	t.Helper()
+	options := mcmanager.Options{Metrics: metricsserver.Options{BindAddress: "0"}}
+	options.Controller.SkipNameValidation = ptr.To(true)
+	for _, c := range change {
+		c(&options)
+	}
+	mgr, err := mcmanager.New(local.Config(), p, options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return mgr
+}
+
+// starter is a manager, this library's or controller-runtime's.
+type starter interface {
+	Start(context.Context) error
+}
+
+// start runs the manager until the test ends.
+func start(t *testing.T, mgr starter) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- mgr.Start(ctx) }()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-ended; err != nil {
+			t.Errorf("the manager failed: %v", err)
+		}
+	})
+}
+
+// recorder notes what it reconciles.
+type recorder[request mcreconcile.ClusterAware[request]] struct {
+	mu  sync.Mutex
+	all []string
+}
+
+func (r *recorder[request]) Reconcile(_ context.Context, req request) (reconcile.Result, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.all = append(r.all, req.String())
+	return reconcile.Result{}, nil
+}
+
+// seen is what was reconciled so far, each once.
+func (r *recorder[request]) seen() []string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	all := slices.Clone(r.all)
+	slices.Sort(all)
+	return slices.Compact(all)
+}
+
+func object(name string) metav1.ObjectMeta {
+	return metav1.ObjectMeta{Namespace: "default", Name: name}
+}
+
+func configMap(name string, owners ...metav1.OwnerReference) *corev1.ConfigMap {
+	cm := &corev1.ConfigMap{ObjectMeta: object(name)}
+	cm.OwnerReferences = owners
+	return cm
+}
+
+func secret(name string) *corev1.Secret {
+	return &corev1.Secret{ObjectMeta: object(name)}
+}
+
+// owner refers to a Secret.
+func owner(name string, controller bool) metav1.OwnerReference {
+	return metav1.OwnerReference{APIVersion: "v1", Kind: "Secret", Name: name, UID: "uid", Controller: &controller}
+}
