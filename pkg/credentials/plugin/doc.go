@@ -22,8 +22,10 @@
 //	func main() { plugin.Main(&myPlugin{}) }
 //
 // Main speaks the protocol of client.authentication.k8s.io in its versions v1
-// and v1beta1, answers --help and --version, and turns every failure into one
-// line on standard error and an exit code. A plugin never reads standard input.
+// and v1beta1, answers --help, --version and --explain, sets a time limit, and
+// turns every failure into one line on standard error and an exit code. A plugin
+// never reads standard input. The subpackage plugintest puts a plugin, in
+// whatever language, through all that.
 //
 // What a profile says is input from somebody who may be hostile: what may be
 // read or asked for is set by the plugin's flags, which the profile does not

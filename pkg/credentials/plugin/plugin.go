@@ -30,7 +30,8 @@ type Plugin interface {
 type Flagger interface {
 	Plugin
 
-	// AddFlags registers the flags. It is called once, before Credential.
+	// AddFlags registers the flags. It is called once, before Credential. The
+	// names help, version, explain and timeout are taken.
 	AddFlags(flags *flag.FlagSet)
 }
 
@@ -40,6 +41,18 @@ type Describer interface {
 
 	// Description is shown between the usage line and the flags.
 	Description() string
+}
+
+// Explainer is a Plugin that can say what Credential would do.
+type Explainer interface {
+	Plugin
+
+	// Explain returns what Credential would do for the request, a line each:
+	// which identity it would use, what it would ask whom for, what it would
+	// refuse. It looks at flags, environment and local files, and makes no
+	// request. The request may be the zero one. What it returns is printed for
+	// --explain, also together with an error, and must not have a secret in it.
+	Explain(ctx context.Context, request Request) ([]string, error)
 }
 
 // Credential is what a plugin obtained: a token, or a client certificate with

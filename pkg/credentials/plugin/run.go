@@ -5,7 +5,6 @@ package plugin
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
@@ -15,6 +14,7 @@ import (
 	"strings"
 	"syscall"
 	"time"
+	"unicode"
 )
 
 // Exit codes of a plugin.
@@ -32,12 +32,28 @@ const (
 	// ExitBadRequest: the request, or the cluster's config in it, is wrong.
 	ExitBadRequest = 3
 
+	// ExitTimedOut: the credential was not obtained within the time limit.
+	ExitTimedOut = 4
+
 	// ExitInterrupted: a signal ended the plugin.
 	ExitInterrupted = 130
 )
 
-// Main runs the plugin as a program and does not return. SIGINT and SIGTERM end
-// the context.
+const (
+	// defaultTimeout leaves room, within the 30 s that callers give a plugin,
+	// for the plugin itself to say what took so long.
+	defaultTimeout = 25 * time.Second
+
+	// grace is how long a plugin may take to return once its context has ended.
+	grace = time.Second
+
+	// maxError is how long the line of an error may be, in bytes.
+	maxError = 2 << 10
+)
+
+// Main runs the plugin as a program and does not return. SIGINT, SIGTERM and the
+// time limit of the flag --timeout, by default 25 s, end the context; a plugin
+// that goes on for a second after that is ended with the program.
 func Main(p Plugin) {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	code := Run(ctx, p, os.Args[1:], os.Environ(), os.Stdout, os.Stderr)
@@ -49,12 +65,7 @@ func Main(p Plugin) {
 // program's name, and the environment, as "name=value", and returns the exit
 // code. Nothing but the answer is written to stdout. Errors are one line each.
 func Run(ctx context.Context, p Plugin, args, env []string, stdout, stderr io.Writer) int {
-	flags := flag.NewFlagSet(p.Name(), flag.ContinueOnError)
-	flags.SetOutput(io.Discard)
-	version := flags.Bool("version", false, "print the version and exit")
-	if f, ok := p.(Flagger); ok {
-		f.AddFlags(flags)
-	}
+	flags, own := newFlags(p)
 	err := flags.Parse(args)
 	switch {
 	case errors.Is(err, flag.ErrHelp):
@@ -62,28 +73,34 @@ func Run(ctx context.Context, p Plugin, args, env []string, stdout, stderr io.Wr
 		return ExitOK
 	case err == nil && flags.NArg() > 0:
 		err = fmt.Errorf("unexpected argument %q", flags.Arg(0))
+	case err == nil && own.timeout < 0:
+		err = errors.New("--timeout must not be negative")
 	}
 	if err != nil {
 		return fail(p, stderr, ExitUsage, fmt.Errorf("%w, see --help", err))
 	}
-	if *version {
+	if own.version {
 		_, _ = fmt.Fprintf(stdout, "%s %s\n", p.Name(), p.Version())
 		return ExitOK
 	}
 
-	request, err := parseRequest(env)
-	if err != nil {
-		return fail(p, stderr, ExitBadRequest, err)
+	limited, cancel := ctx, context.CancelFunc(func() {})
+	if own.timeout > 0 {
+		limited, cancel = context.WithTimeout(ctx, own.timeout)
 	}
-	credential, err := obtain(ctx, p, request)
-	if err == nil {
-		err = answer(stdout, request.apiVersion, credential)
+	defer cancel()
+	if own.explain {
+		err = explain(limited, p, flags, env, stdout)
+	} else {
+		err = give(limited, p, env, stdout)
 	}
 	switch {
 	case err == nil:
 		return ExitOK
 	case ctx.Err() != nil:
 		return fail(p, stderr, ExitInterrupted, fmt.Errorf("interrupted: %w", err))
+	case limited.Err() != nil:
+		return fail(p, stderr, ExitTimedOut, fmt.Errorf("the time limit of %s is over, see --timeout: %w", own.timeout, err))
 	case errors.Is(err, ErrBadRequest):
 		return fail(p, stderr, ExitBadRequest, err)
 	default:
@@ -91,71 +108,70 @@ func Run(ctx context.Context, p Plugin, args, env []string, stdout, stderr io.Wr
 	}
 }
 
-// obtain calls the plugin. A panic becomes an error.
-func obtain(ctx context.Context, p Plugin, request Request) (credential *Credential, err error) {
-	defer func() {
-		if cause := recover(); cause != nil {
-			// The cause could hold anything, so it is not shown but for its type.
-			credential, err = nil, fmt.Errorf("internal error: panic of type %T", cause)
-		}
-	}()
-	return p.Credential(ctx, request)
+// give answers the request.
+func give(ctx context.Context, p Plugin, env []string, stdout io.Writer) error {
+	request, err := parseRequest(env)
+	if err != nil {
+		return err
+	}
+	credential, err := guard(ctx, func() (*Credential, error) { return p.Credential(ctx, request) })
+	if err != nil {
+		return err
+	}
+	return answer(stdout, request.apiVersion, credential)
 }
 
-// answer checks and prints the credential.
-func answer(stdout io.Writer, apiVersion string, credential *Credential) error {
-	if credential == nil {
-		return errors.New("internal error: no credential and no error")
+// guard calls the plugin's function and waits for it until a little after the
+// end of the context. A panic becomes an error.
+func guard[T any](ctx context.Context, call func() (T, error)) (T, error) {
+	type result struct {
+		value T
+		err   error
 	}
-	token := strings.TrimSpace(credential.Token)
-	switch {
-	case len(credential.ClientCertificate) > 0 != (len(credential.ClientKey) > 0):
-		return errors.New("the credential has only one of client certificate and key")
-	case token == "" && len(credential.ClientKey) == 0:
-		return errors.New("the credential is empty")
+	done := make(chan result, 1)
+	go func() {
+		var r result
+		defer func() {
+			if cause := recover(); cause != nil {
+				// The cause could hold anything, so it is not shown but for its type.
+				r.err = fmt.Errorf("internal error: panic of type %T", cause)
+			}
+			done <- r
+		}()
+		r.value, r.err = call()
+	}()
+
+	select {
+	case r := <-done:
+		return r.value, r.err
+	case <-ctx.Done():
 	}
-	type status struct {
-		ExpirationTimestamp   string `json:"expirationTimestamp,omitempty"`
-		Token                 string `json:"token,omitempty"`
-		ClientCertificateData string `json:"clientCertificateData,omitempty"`
-		ClientKeyData         string `json:"clientKeyData,omitempty"`
+	timer := time.NewTimer(grace)
+	defer timer.Stop()
+	select {
+	case r := <-done:
+		return r.value, r.err
+	case <-timer.C:
+		var none T
+		return none, ctx.Err()
 	}
-	var message struct {
-		Kind       string   `json:"kind"`
-		APIVersion string   `json:"apiVersion"`
-		Spec       struct{} `json:"spec"`
-		Status     status   `json:"status"`
-	}
-	message.Kind, message.APIVersion = "ExecCredential", apiVersion
-	message.Status = status{
-		Token:                 token,
-		ClientCertificateData: string(credential.ClientCertificate),
-		ClientKeyData:         string(credential.ClientKey),
-	}
-	if !credential.Expiry.IsZero() {
-		message.Status.ExpirationTimestamp = credential.Expiry.UTC().Format(time.RFC3339)
-	}
-	if err := json.NewEncoder(stdout).Encode(&message); err != nil {
-		return fmt.Errorf("printing the credential: %w", err)
-	}
-	return nil
 }
 
 // fail prints the error as one line and returns the code.
 func fail(p Plugin, stderr io.Writer, code int, err error) int {
-	_, _ = fmt.Fprintf(stderr, "%s: %s\n", p.Name(), strings.Join(strings.Fields(err.Error()), " "))
-	return code
-}
-
-func printHelp(p Plugin, flags *flag.FlagSet, stdout io.Writer) {
-	_, _ = fmt.Fprintf(stdout, "%s is a credential plugin. Kubernetes clients run it, with %s set.\n\nUsage: %s [flags]\n",
-		p.Name(), execInfoVariable, p.Name())
-	if d, ok := p.(Describer); ok {
-		_, _ = fmt.Fprintf(stdout, "\n%s\n", strings.TrimSpace(d.Description()))
+	text := strings.Map(func(r rune) rune {
+		switch {
+		case unicode.IsSpace(r):
+			return ' '
+		case !unicode.IsPrint(r):
+			return -1
+		}
+		return r
+	}, strings.ToValidUTF8(err.Error(), "?"))
+	text = strings.Join(strings.Fields(text), " ")
+	if len(text) > maxError {
+		text = strings.ToValidUTF8(text[:maxError], "") + " …"
 	}
-	_, _ = fmt.Fprint(stdout, "\nFlags:\n")
-	flags.SetOutput(stdout)
-	flags.PrintDefaults()
-	_, _ = fmt.Fprintf(stdout, "\nExit codes: %d credential printed, %d not obtained, %d wrong flags, %d wrong request, %d interrupted.\n",
-		ExitOK, ExitFailed, ExitUsage, ExitBadRequest, ExitInterrupted)
+	_, _ = fmt.Fprintf(stderr, "%s: %s\n", p.Name(), text)
+	return code
 }
