@@ -112,6 +112,7 @@ func TestWhichClustersAreWatched(t *testing.T) {
 	} {
 		for _, w := range watches {
 			t.Run(tc.name+", with "+w.name, func(t *testing.T) {
+				t.Parallel()
 				g := NewWithT(t)
 				world := newWorld(t, []client.Object{configMap("a", owner("a", true))})
 				mgr := world.mgr

@@ -64,6 +64,40 @@ func TestARequestThatMissedTheEngagementByALittleIsNotLost(t *testing.T) {
 	})
 }
 
+func TestRequestsOfAClusterThatDoesNotAnswerTakeNoWorker(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := NewWithT(t)
+		rec := &recorder{}
+		c := newController(t, rec, mccontroller.Options{})
+		health := c.(multicluster.HealthAware)
+		src := newFakeSource("a")
+		g.Expect(c.MultiClusterWatch(src)).To(Succeed())
+		eu, us := &fakeCluster{}, &fakeCluster{}
+		g.Expect(c.Engage(t.Context(), "eu", eu)).To(Succeed())
+		g.Expect(c.Engage(t.Context(), "us", us)).To(Succeed())
+		health.SetClusterHealth("eu", eu, false) // before the controller runs
+		health.SetClusterHealth("us", eu, false) // is about another cluster of that name
+		health.SetClusterHealth("none", eu, false)
+		start(t, c)
+		synctest.Wait()
+		g.Expect(rec.seen()).To(ConsistOf("us/a"))
+
+		health.SetClusterHealth("eu", eu, true)
+		synctest.Wait()
+		g.Expect(rec.seen()).To(ConsistOf("us/a", "eu/a"))
+
+		health.SetClusterHealth("eu", eu, false)
+		src.enqueue("eu", "b")
+		src.enqueue("us", "b")
+		synctest.Wait()
+		g.Expect(rec.seen()).To(ConsistOf("us/a", "eu/a", "us/b"))
+
+		g.Expect(c.Engage(t.Context(), "eu", &fakeCluster{})).To(Succeed())
+		synctest.Wait()
+		g.Expect(rec.seen()).To(ConsistOf("us/a", "eu/a", "us/b", "eu/a"), "a successor is healthy")
+	})
+}
+
 func TestAControllerIsToldOfClustersThatJoinChangeAndLeave(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := NewWithT(t)

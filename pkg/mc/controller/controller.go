@@ -116,8 +116,11 @@ type clusterQueue interface {
 	Drop(multicluster.ClusterName)
 }
 
-// syncing is why a cluster is held whose sources have not all synced.
-const syncing queue.HoldReason = "syncing"
+// Why a cluster's requests are held.
+const (
+	syncing   queue.HoldReason = "syncing"   // not all sources have synced
+	unhealthy queue.HoldReason = "unhealthy" // it does not answer
+)
 
 type newQueue[request comparable] = func(string, workqueue.TypedRateLimiter[request]) workqueue.TypedRateLimitingInterface[request]
 
@@ -169,7 +172,10 @@ type mcController[request mcreconcile.ClusterAware[request]] struct {
 	stopped bool
 }
 
-var _ manager.LeaderElectionRunnable = &mcController[mcreconcile.Request]{}
+var (
+	_ manager.LeaderElectionRunnable = &mcController[mcreconcile.Request]{}
+	_ multicluster.HealthAware       = &mcController[mcreconcile.Request]{}
+)
 
 // NeedLeaderElection tells the manager whether to wait for the election.
 func (c *mcController[request]) NeedLeaderElection() bool {
@@ -247,6 +253,29 @@ func (c *mcController[request]) Engage(ctx context.Context, name multicluster.Cl
 	return nil
 }
 
+// SetClusterHealth implements multicluster.HealthAware: the requests of a
+// cluster that does not answer wait, and take no worker.
+func (c *mcController[request]) SetClusterHealth(name multicluster.ClusterName, cl cluster.Cluster, healthy bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	e := c.engagements[name]
+	if e == nil || !identity.Same(e.cluster, cl) {
+		return
+	}
+	e.unhealthy = !healthy
+	c.holdUnhealthyLocked(e)
+}
+
+func (c *mcController[request]) holdUnhealthyLocked(e *engagement[request]) {
+	switch {
+	case c.clusters == nil:
+	case e.unhealthy:
+		c.clusters.Hold(e.name, unhealthy)
+	default:
+		c.clusters.Resume(e.name, unhealthy)
+	}
+}
+
 // start is called once, when sources may be started. They stop with the context.
 func (c *mcController[request]) start(ctx context.Context, q priorityqueue.PriorityQueue[request]) {
 	context.AfterFunc(ctx, c.stop)
@@ -259,6 +288,7 @@ func (c *mcController[request]) start(ctx context.Context, q priorityqueue.Prior
 }
 
 func (c *mcController[request]) launchLocked(e *engagement[request]) {
+	c.holdUnhealthyLocked(e)
 	for _, src := range c.sources {
 		c.watchLocked(e, src)
 	}

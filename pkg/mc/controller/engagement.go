@@ -32,6 +32,7 @@ type engagement[request mcreconcile.ClusterAware[request]] struct {
 	// that is being tried again. The controller's lock guards them.
 	unsynced  int
 	lastError string
+	unhealthy bool // does not answer; guarded as they are
 
 	mu    sync.RWMutex // guards ended; held for reading while a source enqueues
 	ended bool

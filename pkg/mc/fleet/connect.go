@@ -110,12 +110,12 @@ func (k *keeper) approach(a *attempt) (*approach, error) {
 	if err != nil {
 		return nil, explain(a, err)
 	}
-	return k.probe(a, access)
+	return k.examine(a, access)
 }
 
-// probe asks the cluster that the access leads to who it is. After an error
+// examine asks the cluster that the access leads to who it is. After an error
 // the access is released.
-func (k *keeper) probe(a *attempt, access *credentials.Access) (_ *approach, err error) {
+func (k *keeper) examine(a *attempt, access *credentials.Access) (_ *approach, err error) {
 	defer func() {
 		if err != nil {
 			access.Release()
@@ -143,24 +143,24 @@ func (k *keeper) probe(a *attempt, access *credentials.Access) (_ *approach, err
 }
 
 // follow exchanges what is under the cluster where the attempt's profile leads
-// to it in another way. The error is errOtherCluster where it leads elsewhere;
-// any other error leaves the cluster as it is.
-func (k *keeper) follow(a *attempt, m *member) error {
+// to it in another way, and tells whether it did. The error is errOtherCluster
+// where it leads elsewhere; any other error leaves the cluster as it is.
+func (k *keeper) follow(a *attempt, m *member) (exchanged bool, err error) {
 	access, err := k.fleet.options.Credentials.Resolve(a, a.profile)
 	if err != nil {
-		return explain(a, err)
+		return false, explain(a, err)
 	}
 	if access.Fingerprint() == m.access.Fingerprint() {
 		access.Release()
-		return nil
+		return false, nil
 	}
-	way, err := k.probe(a, access)
+	way, err := k.examine(a, access)
 	if err != nil {
-		return err
+		return false, err
 	}
 	if !way.identity.same(m.identity) {
 		access.Release()
-		return errOtherCluster
+		return false, errOtherCluster
 	}
 	old := m.access
 	m.access, m.identity = way.access, way.identity
@@ -169,7 +169,7 @@ func (k *keeper) follow(a *attempt, m *member) error {
 	old.Release() // drops its connections: watches resume on the new ones
 	k.setServer(access.Server())
 	k.log.Info("Cluster's access was exchanged under it", "server", access.Server(), "provider", access.Provider())
-	return nil
+	return true, nil
 }
 
 func (k *keeper) setServer(server string) {

@@ -111,9 +111,26 @@ func (m *method) Resolve(_ context.Context, p *inventory.Profile) (*credentials.
 
 // engagements is what is told of clusters in the place of a manager.
 type engagements struct {
-	mu   sync.Mutex
-	all  []engagement
-	fail error
+	mu     sync.Mutex
+	all    []engagement
+	health map[multicluster.ClusterName][]bool
+	fail   error
+}
+
+func (e *engagements) SetClusterHealth(name multicluster.ClusterName, _ cluster.Cluster, healthy bool) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.health == nil {
+		e.health = map[multicluster.ClusterName][]bool{}
+	}
+	e.health[name] = append(e.health[name], healthy)
+}
+
+// healthOf returns what was told of a cluster's health so far.
+func (e *engagements) healthOf(name multicluster.ClusterName) []bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return append([]bool(nil), e.health[name]...)
 }
 
 type engagement struct {

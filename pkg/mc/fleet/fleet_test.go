@@ -356,6 +356,10 @@ func configMap(name string) *corev1.ConfigMap {
 	return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name}}
 }
 
+func key(name string) client.ObjectKey {
+	return client.ObjectKey{Namespace: "default", Name: name}
+}
+
 // names returns the names of the ConfigMaps in the cluster's cache.
 func names(t *testing.T, g *WithT, cl cluster.Cluster) []string {
 	all := &corev1.ConfigMapList{}

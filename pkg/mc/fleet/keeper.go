@@ -30,9 +30,11 @@ type keeper struct {
 	ctx   context.Context
 	leave context.CancelFunc
 
-	// latest is the profile to keep to; changed holds a token when it is new.
+	// latest is the profile to keep to; changed holds a token when there is news.
 	latest  atomic.Pointer[inventory.Profile]
 	changed chan struct{}
+	// recheck is set with changed if credentials have changed.
+	recheck atomic.Bool
 	// trying is the attempt that is made to reach the cluster, nil if none is.
 	trying atomic.Pointer[attempt]
 
@@ -96,9 +98,20 @@ func (k *keeper) supersede(profile *inventory.Profile) {
 func (k *keeper) put(profile *inventory.Profile) {
 	k.latest.Store(profile)
 	k.supersede(profile)
+	k.wake()
+}
+
+// credentialsChanged tells the keeper that the same profile may lead another
+// way now.
+func (k *keeper) credentialsChanged() {
+	k.recheck.Store(true)
+	k.wake()
+}
+
+func (k *keeper) wake() {
 	select {
 	case k.changed <- struct{}{}:
-	default: // it has yet to look at the one before
+	default: // it has yet to look at the change before
 	}
 }
 
@@ -116,7 +129,7 @@ func (k *keeper) run() {
 		k.end(a)
 		if err == nil {
 			backoff = k.newBackoff()
-			err = k.serve(m)
+			err = serve(k, m)
 			k.disengage(m)
 		}
 		if err == nil || k.ctx.Err() != nil {
@@ -144,7 +157,7 @@ func newBackoff(first, limit time.Duration) wait.Backoff {
 }
 
 // awaitRetry waits for the delay, or less if the profile leads another way than
-// the one that failed, and tells which of the two it was.
+// the one that failed or credentials have changed, and tells which it was.
 func (k *keeper) awaitRetry(failed *inventory.Profile, delay time.Duration) (changed bool) {
 	timer := time.NewTimer(delay)
 	defer timer.Stop()
@@ -155,58 +168,9 @@ func (k *keeper) awaitRetry(failed *inventory.Profile, delay time.Duration) (cha
 		case <-timer.C:
 			return false
 		case <-k.changed:
-			if inventory.Fingerprint(k.latest.Load()) != inventory.Fingerprint(failed) {
+			if k.recheck.Swap(false) || inventory.Fingerprint(k.latest.Load()) != inventory.Fingerprint(failed) {
 				return true
 			}
-		}
-	}
-}
-
-var (
-	errOtherCluster = errors.New("the profile leads to another cluster, or to one not known to be the same")
-	errClusterEnded = errors.New("the cluster's caches have ended")
-)
-
-// serve keeps an engaged cluster on the profile's latest version. It returns
-// nil if the cluster is to be connected anew at once, or leaves.
-func (k *keeper) serve(m *member) error {
-	// retry is set while the latest profile cannot be followed. The cluster
-	// stays as it is until then.
-	var retry <-chan time.Time
-	backoff := k.newBackoff()
-	for {
-		select {
-		case <-k.ctx.Done():
-			return nil
-		case <-m.stopped:
-			return errors.Join(errClusterEnded, m.err)
-		case <-k.changed:
-			profile := k.latest.Load()
-			previous := m.setProfile(profile)
-			if retry == nil && inventory.Fingerprint(previous) == inventory.Fingerprint(profile) {
-				continue
-			}
-			backoff = k.newBackoff()
-		case <-retry:
-		}
-
-		retry = nil
-		a := k.try()
-		err := k.follow(a, m)
-		k.end(a)
-		switch {
-		case errors.Is(err, errSuperseded):
-			// The change is being told.
-		case err == nil:
-			k.enter(Ready)
-		case errors.Is(err, errOtherCluster):
-			k.log.Info("Cluster is engaged anew", "reason", err.Error())
-			return nil
-		default:
-			delay := backoff.Step()
-			k.fail(Ready, err)
-			k.log.Info("Cluster's new access cannot be used, keeping the one before", "error", err.Error(), "after", delay.Round(time.Millisecond))
-			retry = time.After(delay)
 		}
 	}
 }

@@ -51,9 +51,52 @@ type Options struct {
 	// wait for its goroutines when it leaves. Defaults to 30 s.
 	ConnectTimeout time.Duration
 
+	// Probe says how the health of engaged clusters is watched.
+	Probe ProbeOptions
+
 	// MinBackoff and MaxBackoff bound the wait after a failed attempt, which
 	// doubles each time, with 20 % jitter. They default to 1 s and 5 min.
 	MinBackoff, MaxBackoff time.Duration
+}
+
+// ProbeOptions say how the health of engaged clusters is watched. A probe asks
+// for the namespace kube-system; an answer of any kind but 401 and 5xx counts
+// as a success. No probe is made of a cluster that has sent anything since the
+// last one.
+type ProbeOptions struct {
+	// Interval is the time between probes, with up to 20 % jitter on top.
+	// Defaults to 10 s. Less than zero means no probes.
+	Interval time.Duration
+
+	// Timeout bounds one probe. Defaults to 5 s.
+	Timeout time.Duration
+
+	// FailureThreshold is the number of failures in a row after which a cluster
+	// is Degraded: its requests wait in the queues of controllers and take no
+	// worker. One success makes it Ready again. Defaults to 3.
+	FailureThreshold int
+
+	// DropAfter is how long probes may fail before the cluster is disengaged
+	// and connected anew, with backoff. Defaults to 10 min.
+	DropAfter time.Duration
+}
+
+// probeJitter is the share of the interval by which a probe may come later.
+const probeJitter = 0.2
+
+func (o *ProbeOptions) complete() {
+	if o.Interval == 0 {
+		o.Interval = 10 * time.Second
+	}
+	if o.Timeout <= 0 {
+		o.Timeout = 5 * time.Second
+	}
+	if o.FailureThreshold <= 0 {
+		o.FailureThreshold = 3
+	}
+	if o.DropAfter <= 0 {
+		o.DropAfter = 10 * time.Minute
+	}
 }
 
 func (o *Options) complete() error {
@@ -76,6 +119,7 @@ func (o *Options) complete() error {
 			return cluster.New(config, opts...)
 		}
 	}
+	o.Probe.complete()
 	if o.ConnectTimeout <= 0 {
 		o.ConnectTimeout = 30 * time.Second
 	}

@@ -22,6 +22,9 @@ const (
 	Syncing State = "Syncing"
 	// Ready: the cluster is engaged.
 	Ready State = "Ready"
+	// Degraded: the cluster is engaged, but fails its probes. Its caches can be
+	// read; its requests wait.
+	Degraded State = "Degraded"
 	// Backoff: the last attempt failed, the next is waited for.
 	Backoff State = "Backoff"
 	// Leaving: the cluster is going, and what was started for it is ending.

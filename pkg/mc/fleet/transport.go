@@ -6,10 +6,12 @@ package fleet
 import (
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"net/url"
 	"strings"
 	"sync/atomic"
+	"time"
 
 	"github.com/rollcall-dev/rollcall/pkg/credentials"
 )
@@ -25,6 +27,8 @@ type swapTransport struct {
 	// base is the address that clients were made with.
 	base    *url.URL
 	current atomic.Pointer[target]
+	// sign is when something came from the cluster last, in Unix nanoseconds.
+	sign atomic.Int64
 }
 
 // target is where requests go and how.
@@ -105,7 +109,40 @@ func (t *swapTransport) send(req *http.Request, current *target) (*http.Response
 		req.URL = t.translate(req.URL, current.server)
 		req.Host = ""
 	}
-	return current.transport.RoundTrip(req)
+	resp, err := current.transport.RoundTrip(req)
+	if err != nil {
+		return nil, err
+	}
+	if resp.StatusCode < http.StatusInternalServerError && resp.StatusCode != http.StatusUnauthorized {
+		t.signed()
+	}
+	if resp.StatusCode != http.StatusSwitchingProtocols { // whose body is written to as well
+		resp.Body = &signingBody{ReadCloser: resp.Body, transport: t}
+	}
+	return resp, nil
+}
+
+func (t *swapTransport) signed() {
+	t.sign.Store(time.Now().UnixNano())
+}
+
+// lastSign returns when the cluster gave a sign of life last.
+func (t *swapTransport) lastSign() time.Time {
+	return time.Unix(0, t.sign.Load())
+}
+
+// signingBody notes what comes, such as the events of a watch.
+type signingBody struct {
+	io.ReadCloser
+	transport *swapTransport
+}
+
+func (b *signingBody) Read(p []byte) (int, error) {
+	n, err := b.ReadCloser.Read(p)
+	if n > 0 {
+		b.transport.signed()
+	}
+	return n, err
 }
 
 // translate gives a URL below base its place below server.

@@ -184,6 +184,13 @@ func (m *mcManager) Engage(ctx context.Context, name multicluster.ClusterName, c
 	return m.coordinator.Engage(ctx, name, cl)
 }
 
+// SetClusterHealth implements multicluster.HealthAware where the coordinator does.
+func (m *mcManager) SetClusterHealth(name multicluster.ClusterName, cl cluster.Cluster, healthy bool) {
+	if aware, ok := m.coordinator.(multicluster.HealthAware); ok {
+		aware.SetClusterHealth(name, cl, healthy)
+	}
+}
+
 func (m *mcManager) GetCluster(ctx context.Context, clusterName multicluster.ClusterName) (cluster.Cluster, error) {
 	if clusterName == LocalCluster {
 		return m.local, nil

@@ -62,6 +62,15 @@ type ProviderRunnable interface {
 	Start(context.Context, Aware) error
 }
 
+// HealthAware is implemented by an Aware that treats clusters differently
+// while they do not answer.
+type HealthAware interface {
+	// SetClusterHealth says whether an engaged cluster answers. A cluster is
+	// healthy until it is said otherwise. It returns at once, may be called from
+	// any goroutine, and is without effect for a cluster that is not engaged.
+	SetClusterHealth(clusterName ClusterName, cl cluster.Cluster, healthy bool)
+}
+
 // ChangeNotifier is implemented by clusters that know when what is known of
 // them changes, such as the labels of a profile, without being engaged anew.
 type ChangeNotifier interface {

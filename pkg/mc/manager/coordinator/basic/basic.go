@@ -9,12 +9,14 @@ import (
 	"context"
 	"errors"
 	"maps"
+	"slices"
 	"sync"
 
 	"sigs.k8s.io/controller-runtime/pkg/cluster"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
+	"github.com/rollcall-dev/rollcall/pkg/mc/internal/identity"
 	"github.com/rollcall-dev/rollcall/pkg/mc/multicluster"
 )
 
@@ -28,9 +30,12 @@ type Coordinator struct {
 }
 
 type engagement struct {
-	ctx     context.Context
-	cluster cluster.Cluster
+	ctx       context.Context
+	cluster   cluster.Cluster
+	unhealthy bool
 }
+
+var _ multicluster.HealthAware = &Coordinator{}
 
 // New returns a coordinator without components and clusters.
 func New() *Coordinator {
@@ -63,6 +68,9 @@ func (c *Coordinator) engageLate(r multicluster.Aware, name multicluster.Cluster
 		if err := r.Engage(e.ctx, name, e.cluster); err != nil {
 			log.FromContext(e.ctx).Error(err, "Failed to engage a cluster with a component added late", "cluster", name)
 		}
+		if c.isUnhealthy(e) {
+			tell(r, name, e.cluster, false)
+		}
 		told := e
 		if e = c.current(name); e == told {
 			return
@@ -87,7 +95,7 @@ func (c *Coordinator) Engage(ctx context.Context, name multicluster.ClusterName,
 	e := &engagement{ctx: ctx, cluster: cl}
 	c.mu.Lock()
 	c.engaged[name] = e
-	aware := append([]multicluster.Aware(nil), c.aware...)
+	aware := slices.Clone(c.aware)
 	c.mu.Unlock()
 	context.AfterFunc(ctx, func() { c.forget(name, e) })
 
@@ -96,6 +104,36 @@ func (c *Coordinator) Engage(ctx context.Context, name multicluster.ClusterName,
 		errs = append(errs, r.Engage(ctx, name, cl))
 	}
 	return errors.Join(errs...)
+}
+
+// SetClusterHealth tells all components that are multicluster.HealthAware,
+// those there now and those added while the cluster is engaged.
+func (c *Coordinator) SetClusterHealth(name multicluster.ClusterName, cl cluster.Cluster, healthy bool) {
+	c.mu.Lock()
+	e := c.engaged[name]
+	if e == nil || !identity.Same(e.cluster, cl) {
+		c.mu.Unlock()
+		return
+	}
+	e.unhealthy = !healthy
+	aware := slices.Clone(c.aware)
+	c.mu.Unlock()
+
+	for _, r := range aware {
+		tell(r, name, cl, healthy)
+	}
+}
+
+func (c *Coordinator) isUnhealthy(e *engagement) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return e.unhealthy
+}
+
+func tell(r multicluster.Aware, name multicluster.ClusterName, cl cluster.Cluster, healthy bool) {
+	if aware, ok := r.(multicluster.HealthAware); ok {
+		aware.SetClusterHealth(name, cl, healthy)
+	}
 }
 
 func (c *Coordinator) forget(name multicluster.ClusterName, e *engagement) {

@@ -257,3 +257,40 @@ func TestAComponentMayCallBack(t *testing.T) {
 func TestThereIsNothingToRun(t *testing.T) {
 	NewWithT(t).Expect(basic.New().Runnable()).To(BeNil())
 }
+
+// nurse is a component that wants to know how clusters are.
+type nurse struct {
+	component
+	told []string
+}
+
+func (n *nurse) SetClusterHealth(name multicluster.ClusterName, _ cluster.Cluster, healthy bool) {
+	n.told = append(n.told, fmt.Sprintf("%s healthy=%v", name, healthy))
+}
+
+func TestComponentsThatWantToKnowAreToldOfClustersThatDoNotAnswer(t *testing.T) {
+	g := NewWithT(t)
+	c := basic.New()
+	early, late := &nurse{}, &nurse{}
+	c.AddAware(early)
+	c.AddAware(&component{}) // does not care
+	eu := &fakeCluster{}
+	ctx, leave := context.WithCancel(t.Context())
+	g.Expect(c.Engage(ctx, "eu", eu)).To(Succeed())
+
+	c.SetClusterHealth("eu", eu, false)
+	c.SetClusterHealth("eu", &fakeCluster{}, true) // another cluster of that name
+	c.SetClusterHealth("us", eu, false)
+	g.Expect(early.told).To(Equal([]string{"eu healthy=false"}))
+
+	c.AddAware(late)
+	g.Expect(late.told).To(Equal([]string{"eu healthy=false"}), "also one that comes later")
+	c.SetClusterHealth("eu", eu, true)
+	g.Expect(early.told).To(Equal([]string{"eu healthy=false", "eu healthy=true"}))
+
+	leave()
+	g.Expect(c.Engage(t.Context(), "eu", &fakeCluster{})).To(Succeed())
+	third := &nurse{}
+	c.AddAware(third)
+	g.Expect(third.told).To(BeEmpty(), "a successor is healthy")
+}

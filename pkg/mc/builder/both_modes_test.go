@@ -1,0 +1,117 @@
+// Copyright The Rollcall Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package builder_test
+
+import (
+	"context"
+	"testing"
+
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/cluster"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	mcbuilder "github.com/rollcall-dev/rollcall/pkg/mc/builder"
+	mccontext "github.com/rollcall-dev/rollcall/pkg/mc/context"
+	mcmanager "github.com/rollcall-dev/rollcall/pkg/mc/manager"
+	"github.com/rollcall-dev/rollcall/pkg/mc/mctest"
+	mcreconcile "github.com/rollcall-dev/rollcall/pkg/mc/reconcile"
+)
+
+// marker is a reconciler as it is written for one cluster: it labels objects.
+type marker struct {
+	// clusterOf is all that depends on how many clusters there are.
+	clusterOf func(context.Context) (cluster.Cluster, error)
+}
+
+func (m *marker) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
+	cl, err := m.clusterOf(ctx)
+	if err != nil {
+		return reconcile.Result{}, err
+	}
+	cm := &corev1.ConfigMap{}
+	if err := cl.GetClient().Get(ctx, req.NamespacedName, cm); err != nil {
+		return reconcile.Result{}, client.IgnoreNotFound(err)
+	}
+	if cm.Labels["marked"] != "" {
+		return reconcile.Result{}, nil
+	}
+	cm.Labels = map[string]string{"marked": "yes"}
+	return reconcile.Result{}, cl.GetClient().Update(ctx, cm)
+}
+
+func TestAReconcilerForOneClusterServesManyWithoutAChange(t *testing.T) {
+	for _, tc := range []struct {
+		name string
+		// run gives the reconciler to a manager and returns that.
+		run  func(g Gomega, w *world) starter
+		want map[string]bool // where objects are marked
+	}{
+		{
+			name: "under controller-runtime",
+			run: func(g Gomega, w *world) starter {
+				mgr := w.mgr.GetLocalManager()
+				single := &marker{func(context.Context) (cluster.Cluster, error) { return mgr, nil }}
+				g.Expect(ctrl.NewControllerManagedBy(mgr).For(&corev1.ConfigMap{}).Complete(single)).To(Succeed())
+				return mgr
+			},
+			want: map[string]bool{"local": true},
+		},
+		{
+			name: "with the local cluster alone",
+			run: func(g Gomega, w *world) starter {
+				mgr, err := mcmanager.WithMultiCluster(w.mgr.GetLocalManager(), nil)
+				g.Expect(err).NotTo(HaveOccurred())
+				g.Expect(mcbuilder.ControllerManagedBy(mgr).For(&corev1.ConfigMap{}).
+					Complete(mccontext.ReconcilerWithClusterInContext(&marker{mgr.ClusterFromContext}))).To(Succeed())
+				return mgr
+			},
+			want: map[string]bool{"local": true},
+		},
+		{
+			name: "with a provider's clusters",
+			run: func(g Gomega, w *world) starter {
+				g.Expect(mcbuilder.ControllerManagedBy(w.mgr).For(&corev1.ConfigMap{}).
+					Complete(mccontext.ReconcilerWithClusterInContext(&marker{w.mgr.ClusterFromContext}))).To(Succeed())
+				return w.mgr
+			},
+			want: map[string]bool{"eu": true, "us": true},
+		},
+		{
+			name: "with the context of the controller alone",
+			run: func(g Gomega, w *world) starter {
+				m := &marker{w.mgr.ClusterFromContext}
+				g.Expect(mcbuilder.ControllerManagedBy(w.mgr).For(&corev1.ConfigMap{}, mcbuilder.WithEngageWithLocalCluster(true)).
+					Complete(mcreconcile.Func(func(ctx context.Context, req mcreconcile.Request) (reconcile.Result, error) {
+						return m.Reconcile(ctx, req.Request)
+					}))).To(Succeed())
+				return w.mgr
+			},
+			want: map[string]bool{"local": true, "eu": true, "us": true},
+		},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			g := NewWithT(t)
+			w := newWorld(t, []client.Object{configMap("a")})
+			start(t, tc.run(g, w))
+			marked := func() map[string]bool {
+				where := map[string]bool{}
+				for name, server := range map[string]*mctest.Cluster{"local": w.local, "eu": w.eu, "us": w.us} {
+					cm := &corev1.ConfigMap{}
+					if err := server.Get(client.ObjectKey{Namespace: "default", Name: "a"}, cm); err != nil {
+						t.Error(err)
+					}
+					if cm.Labels["marked"] != "" {
+						where[name] = true
+					}
+				}
+				return where
+			}
+			g.Eventually(marked).WithTimeout(patience).Should(Equal(tc.want))
+			g.Consistently(marked).WithTimeout(calm).Should(Equal(tc.want))
+		})
+	}
+}

@@ -1,0 +1,213 @@
+// Copyright The Rollcall Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package builder_test
+
+import (
+	"context"
+	"encoding/json"
+	"maps"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/go-logr/logr/funcr"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	mcbuilder "github.com/rollcall-dev/rollcall/pkg/mc/builder"
+	mccontroller "github.com/rollcall-dev/rollcall/pkg/mc/controller"
+	mcmanager "github.com/rollcall-dev/rollcall/pkg/mc/manager"
+	"github.com/rollcall-dev/rollcall/pkg/mc/mctest"
+	mcreconcile "github.com/rollcall-dev/rollcall/pkg/mc/reconcile"
+)
+
+// logs keeps what is logged with one message.
+type logs struct {
+	message string
+
+	mu    sync.Mutex
+	lines []map[string]any
+}
+
+func (l *logs) logger() logr.Logger {
+	return funcr.NewJSON(func(text string) {
+		line := map[string]any{}
+		if err := json.Unmarshal([]byte(text), &line); err != nil || line["msg"] != l.message {
+			return
+		}
+		for _, key := range []string{"logger", "level", "msg", "reconcileID"} {
+			delete(line, key)
+		}
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		l.lines = append(l.lines, line)
+	}, funcr.Options{})
+}
+
+func (l *logs) seen() []map[string]any {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return append([]map[string]any(nil), l.lines...)
+}
+
+// logging logs in each reconcile.
+func logging(message string) mcreconcile.Reconciler {
+	return mcreconcile.Func(func(ctx context.Context, _ mcreconcile.Request) (reconcile.Result, error) {
+		log.FromContext(ctx).Info(message)
+		return reconcile.Result{}, nil
+	})
+}
+
+func TestNameAndLoggerOfAController(t *testing.T) {
+	about := map[string]any{"cluster": "eu", "namespace": "default", "name": "a"}
+	with := func(more map[string]any) map[string]any {
+		all := maps.Clone(about)
+		maps.Copy(all, more)
+		return all
+	}
+	ref := map[string]any{"namespace": "default", "name": "a"}
+	for _, tc := range []struct {
+		name  string
+		build func(*mcbuilder.Builder, *logs) *mcbuilder.Builder
+		want  map[string]any
+	}{
+		{
+			name:  "the kind in lower case, with the kind",
+			build: func(b *mcbuilder.Builder, _ *logs) *mcbuilder.Builder { return b.For(&corev1.ConfigMap{}) },
+			want:  with(map[string]any{"controller": "configmap", "controllerGroup": "", "controllerKind": "ConfigMap", "ConfigMap": ref}),
+		},
+		{
+			name:  "a name of its own, with the kind",
+			build: func(b *mcbuilder.Builder, _ *logs) *mcbuilder.Builder { return b.Named("own").For(&corev1.ConfigMap{}) },
+			want:  with(map[string]any{"controller": "own", "controllerGroup": "", "controllerKind": "ConfigMap", "ConfigMap": ref}),
+		},
+		{
+			name:  "a name of its own, without a kind",
+			build: func(b *mcbuilder.Builder, _ *logs) *mcbuilder.Builder { return watches[2].watch(b.Named("own")) },
+			want:  with(map[string]any{"controller": "own", "object": ref}),
+		},
+		{
+			name: "a logger of its own",
+			build: func(b *mcbuilder.Builder, own *logs) *mcbuilder.Builder {
+				return b.For(&corev1.ConfigMap{}).WithLogConstructor(func(req *mcreconcile.Request) logr.Logger {
+					if req == nil {
+						return logr.Discard()
+					}
+					return own.logger().WithValues("request", req.String())
+				})
+			},
+			want: map[string]any{"request": "eu/default/a"},
+		},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			g := NewWithT(t)
+			own := &logs{message: "here"}
+			w := newWorld(t, nil, func(o *mcmanager.Options) { o.Logger = own.logger() })
+			g.Expect(w.eu.Create(configMap("a"))).To(Succeed())
+			g.Expect(tc.build(mcbuilder.ControllerManagedBy(w.mgr), own).Complete(logging("here"))).To(Succeed())
+			start(t, w.mgr)
+			g.Eventually(own.seen).WithTimeout(patience).Should(ConsistOf(tc.want))
+		})
+	}
+}
+
+// gate lets reconciles wait, and counts how many do.
+type gate struct {
+	open    chan struct{}
+	waiting atomic.Int32
+	most    atomic.Int32
+}
+
+func (g *gate) Reconcile(context.Context, mcreconcile.Request) (reconcile.Result, error) {
+	g.most.Store(max(g.most.Load(), g.waiting.Add(1)))
+	defer g.waiting.Add(-1)
+	<-g.open
+	return reconcile.Result{}, nil
+}
+
+func TestHowManyReconcilesRunAtOnce(t *testing.T) {
+	perKind := map[string]int{"Secret": 7, "ConfigMap": 3, "ReplicaSet.apps": 5}
+	for _, tc := range []struct {
+		name    string
+		perKind map[string]int
+		all     int
+		options mccontroller.Options
+		want    int
+	}{
+		{name: "one by default", want: 1},
+		{name: "as many as the manager says for all", all: 2, want: 2},
+		{name: "as many as the manager says for the kind", perKind: perKind, all: 2, want: 3},
+		{name: "as many as the controller says", perKind: perKind, all: 2, options: mccontroller.Options{MaxConcurrentReconciles: 4}, want: 4},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			g := NewWithT(t)
+			var objects []client.Object
+			for _, name := range []string{"a", "b", "c", "d", "e"} {
+				objects = append(objects, configMap(name))
+			}
+			w := newWorld(t, objects, func(o *mcmanager.Options) {
+				o.Controller.GroupKindConcurrency, o.Controller.MaxConcurrentReconciles = tc.perKind, tc.all
+			})
+			r := &gate{open: make(chan struct{})}
+			g.Expect(mcbuilder.ControllerManagedBy(w.mgr).For(&corev1.ConfigMap{}).WithOptions(tc.options).Complete(r)).To(Succeed())
+			start(t, w.mgr)
+			defer close(r.open)
+			g.Eventually(r.waiting.Load).WithTimeout(patience).Should(BeEquivalentTo(tc.want))
+			g.Consistently(r.most.Load).WithTimeout(calm).Should(BeEquivalentTo(tc.want))
+		})
+	}
+}
+
+func TestAClusterThatIsNotFound(t *testing.T) {
+	for _, tc := range []struct {
+		name  string
+		build func(*mcbuilder.Builder) *mcbuilder.Builder
+		want  bool // tried again
+	}{
+		{"ends the request", func(b *mcbuilder.Builder) *mcbuilder.Builder { return b }, false},
+		{"ends the request on demand", func(b *mcbuilder.Builder) *mcbuilder.Builder { return b.WithClusterNotFoundWrapper(true) }, false},
+		{"is an error as any other on demand", func(b *mcbuilder.Builder) *mcbuilder.Builder { return b.WithClusterNotFoundWrapper(false) }, true},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			g := NewWithT(t)
+			w := newWorld(t, nil)
+			g.Expect(w.eu.Create(configMap("a"))).To(Succeed())
+			var calls atomic.Int32
+			g.Expect(tc.build(mcbuilder.ControllerManagedBy(w.mgr).For(&corev1.ConfigMap{})).
+				Complete(mcreconcile.Func(func(ctx context.Context, _ mcreconcile.Request) (reconcile.Result, error) {
+					calls.Add(1)
+					_, err := w.mgr.GetCluster(ctx, "gone")
+					return reconcile.Result{}, err
+				}))).To(Succeed())
+			start(t, w.mgr)
+			if tc.want {
+				g.Eventually(calls.Load).WithTimeout(patience).Should(BeNumerically(">", 2))
+				return
+			}
+			g.Eventually(calls.Load).WithTimeout(patience).Should(BeEquivalentTo(1))
+			g.Consistently(calls.Load).WithTimeout(calm).Should(BeEquivalentTo(1))
+		})
+	}
+}
+
+// A cluster that does not let a kind be watched, or does not have it, is that
+// cluster's trouble, and only until it is mended.
+func TestAClusterWhereAKindCannotBeWatched(t *testing.T) {
+	g := NewWithT(t)
+	w, rec := newWorld(t, []client.Object{configMap("a")}), &recorder[mcreconcile.Request]{}
+	w.us.Fault(mctest.Forbidden.On("configmaps"))
+	g.Expect(mcbuilder.ControllerManagedBy(w.mgr).For(&corev1.ConfigMap{}).
+		WithOptions(mccontroller.Options{CacheSyncTimeout: 300 * time.Millisecond}).Complete(rec)).To(Succeed())
+	start(t, w.mgr)
+	g.Eventually(rec.seen).WithTimeout(patience).Should(ConsistOf("eu/default/a"))
+	g.Eventually(w.mgr.Elected()).WithTimeout(patience).Should(BeClosed())
+	g.Consistently(rec.seen).WithTimeout(2 * calm).Should(ConsistOf("eu/default/a"))
+	w.us.Clear()
+	g.Eventually(rec.seen).WithTimeout(patience).Should(ConsistOf("eu/default/a", "us/default/a"))
+}

@@ -1,0 +1,142 @@
+// Copyright The Rollcall Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package fleet
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/wait"
+
+	"github.com/rollcall-dev/rollcall/pkg/mc/multicluster"
+)
+
+// health asks an engaged cluster now and then who it is, unless it has shown
+// life by itself. It belongs to the keeper's goroutine; only the question is
+// asked from another.
+type health struct {
+	*service
+	timer   *time.Timer
+	answers chan answer
+
+	asking   sync.WaitGroup
+	cancel   context.CancelFunc
+	ctx      context.Context
+	asked    time.Time // of the last question, or when the cluster was engaged
+	failures int       // in a row
+	since    time.Time // of the first of them
+}
+
+type answer struct {
+	identity identity
+	err      error
+}
+
+func newHealth(s *service) *health {
+	h := &health{service: s, answers: make(chan answer, 1), asked: time.Now()}
+	h.ctx, h.cancel = context.WithCancel(s.ctx)
+	h.timer = time.NewTimer(h.interval())
+	return h
+}
+
+// stop ends a question under way.
+func (h *health) stop() {
+	h.timer.Stop()
+	h.cancel()
+	h.asking.Wait()
+}
+
+func (h *health) interval() time.Duration {
+	return wait.Jitter(h.fleet.options.Probe.Interval, probeJitter)
+}
+
+// due returns the channel that says when to ask; it never does if there are to
+// be no probes.
+func (h *health) due() <-chan time.Time {
+	if h.fleet.options.Probe.Interval < 0 {
+		return nil
+	}
+	return h.timer.C
+}
+
+// ask asks the cluster who it is. The answer comes to answers.
+func (h *health) ask() {
+	alive := h.member.transport.lastSign().After(h.asked)
+	h.asked = time.Now()
+	if alive && h.failures == 0 {
+		h.timer.Reset(h.interval())
+		return
+	}
+	target, profile := h.member.transport.current.Load(), h.member.profile.Load()
+	h.asking.Go(func() {
+		ctx, cancel := context.WithTimeoutCause(h.ctx, h.fleet.options.Probe.Timeout,
+			fmt.Errorf("no answer within %v", h.fleet.options.Probe.Timeout))
+		defer cancel()
+		id, err := identify(ctx, target, profile)
+		if err != nil {
+			err = explain(ctx, err)
+		}
+		h.answers <- answer{identity: id, err: err}
+	})
+}
+
+// take draws the conclusions from an answer. The error is errOtherCluster, or
+// tells that the cluster is to be dropped.
+func (h *health) take(a answer) error {
+	h.timer.Reset(h.interval())
+	if a.err == nil {
+		if h.member.identity.uid != "" && a.identity.uid != "" && h.member.identity.uid != a.identity.uid {
+			return errOtherCluster
+		}
+		h.recovered()
+		return nil
+	}
+
+	if h.failures == 0 {
+		h.since = time.Now()
+	}
+	h.failures++
+	limits := h.fleet.options.Probe
+	switch {
+	case h.failures < limits.FailureThreshold:
+		h.log.V(1).Info("Cluster has failed a probe", "error", a.err.Error(), "failures", h.failures)
+	case h.failures == limits.FailureThreshold:
+		h.fail(Degraded, a.err)
+		h.log.Info("Cluster is degraded: its requests wait", "error", a.err.Error())
+		h.tell(false)
+	default:
+		h.fail(Degraded, a.err)
+	}
+	if down := time.Since(h.since); down >= limits.DropAfter {
+		return fmt.Errorf("no probe has succeeded for %v: %w", down.Round(time.Second), a.err)
+	}
+	return nil
+}
+
+func (h *health) degraded() bool {
+	return h.failures >= h.fleet.options.Probe.FailureThreshold
+}
+
+// recovered notes that the cluster has answered.
+func (h *health) recovered() {
+	wasDegraded := h.degraded()
+	h.failures = 0
+	if h.retry == nil {
+		h.enter(Ready)
+	}
+	if wasDegraded {
+		h.setStatus(Ready, h.status.Load().LastError)
+		h.log.Info("Cluster is ready again")
+		h.tell(true)
+	}
+}
+
+// tell tells those who want to know whether the cluster is healthy.
+func (h *health) tell(healthy bool) {
+	if aware, ok := h.aware.(multicluster.HealthAware); ok {
+		aware.SetClusterHealth(h.name, h.member, healthy)
+	}
+}
