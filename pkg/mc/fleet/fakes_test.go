@@ -75,6 +75,31 @@ type method struct {
 	mu       sync.Mutex
 	configs  map[string]*rest.Config
 	resolved int
+	changed  []func()
+}
+
+// NotifyChange implements credentials.ChangeNotifier.
+func (m *method) NotifyChange(_ context.Context, changed func()) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.changed = append(m.changed, changed)
+}
+
+// change tells of a change, as a new provider file would.
+func (m *method) change() {
+	m.mu.Lock()
+	changed := m.changed
+	m.mu.Unlock()
+	for _, f := range changed {
+		f()
+	}
+}
+
+// lead makes a server's address lead to another configuration.
+func (m *method) lead(server string, config *rest.Config) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.configs[server] = config
 }
 
 func newMethod(clusters ...*mctest.Cluster) *method {

@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cluster"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
+	"github.com/rollcall-dev/rollcall/pkg/credentials"
 	"github.com/rollcall-dev/rollcall/pkg/inventory"
 	"github.com/rollcall-dev/rollcall/pkg/mc/multicluster"
 )
@@ -66,7 +67,18 @@ func (f *Fleet) Start(ctx context.Context, aware multicluster.Aware) error {
 
 	roll := newRoll(ctx, f, aware)
 	defer roll.wait()
+	if notifier, ok := f.options.Credentials.(credentials.ChangeNotifier); ok {
+		notifier.NotifyChange(ctx, f.credentialsChanged)
+	}
 	return inventory.Restart(f.options.Source).Run(ctx, roll)
+}
+
+// credentialsChanged has all profiles resolved again.
+func (f *Fleet) credentialsChanged() {
+	f.keepers.Range(func(_, k any) bool {
+		k.(*keeper).credentialsChanged()
+		return true
+	})
 }
 
 // Get returns the engaged cluster of that name. It never blocks. The error is

@@ -175,6 +175,25 @@ func TestAChangeOfTheProfileEndsTheWaitForTheNextAttempt(t *testing.T) {
 	g.Eventually(w.state("fleet/eu")).WithTimeout(patience).Should(Equal(fleet.Ready))
 }
 
+func TestAChangeOfTheCredentialsAloneIsFollowed(t *testing.T) {
+	g := NewWithT(t)
+	c := mctest.New(t)
+	w := start(t, []*mctest.Cluster{c}, func(o *fleet.Options) { o.MinBackoff, o.MaxBackoff = time.Hour, time.Hour })
+	w.list.put(profile("good", c.Config().Host), profile("waits", "https://elsewhere"))
+	g.Eventually(w.state("fleet/good")).WithTimeout(patience).Should(Equal(fleet.Ready))
+	g.Eventually(w.state("fleet/waits")).WithTimeout(patience).Should(Equal(fleet.Backoff))
+
+	c.AddToken("new", "somebody", "system:masters")
+	w.method.lead(c.Config().Host, c.ConfigFor("new"))
+	w.method.lead("https://elsewhere", c.Config())
+	w.method.change()
+	g.Eventually(w.state("fleet/waits")).WithTimeout(patience).Should(Equal(fleet.Ready), "the wait is over at once")
+	cl, err := w.Get(t.Context(), "fleet/good")
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Eventually(func() string { return cl.GetConfig().BearerToken }).WithTimeout(patience).Should(Equal("new"))
+	g.Expect(w.engagements.of("fleet/good")).To(HaveLen(1))
+}
+
 func TestAChangeOfTheProfileEndsAnAttemptThatHangs(t *testing.T) {
 	g := NewWithT(t)
 	f := mctest.NewFleet(t, 2)

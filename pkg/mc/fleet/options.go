@@ -22,7 +22,8 @@ type Options struct {
 	// when it fails.
 	Source inventory.Source
 
-	// Credentials turns a profile into a connection. Required.
+	// Credentials turns a profile into a connection. Required. One that is a
+	// credentials.ChangeNotifier has all profiles resolved again when it says so.
 	Credentials credentials.Method
 
 	// ClusterName names the cluster of a profile. Where two profiles come to
