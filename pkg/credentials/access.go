@@ -60,7 +60,9 @@ func (a *Access) RESTConfig() *rest.Config { return a.link.config() }
 // PortableRESTConfig returns a configuration, a new copy on each call, that
 // depends on nothing of this package: the plugin is run by client-go's own
 // authenticator. It is meant for kubeconfigs and other processes. None of the
-// promises of the managed one hold for it, and Release does not end it.
+// promises of the managed one hold for it, and Release does not end it. Where
+// the provider has a plugin in this process and no command, requests fail with
+// ErrNotPortable.
 func (a *Access) PortableRESTConfig() *rest.Config { return a.link.portable() }
 
 // Release says that the Access is not used any more. Its connections are

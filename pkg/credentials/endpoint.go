@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 
 	clientcmdv1 "k8s.io/client-go/tools/clientcmd/api/v1"
@@ -139,6 +140,10 @@ func allowsServer(patterns []string, server *url.URL) bool {
 		}
 	}
 	return false
+}
+
+func anyGlobMatches(patterns []string, text string) bool {
+	return slices.ContainsFunc(patterns, func(pattern string) bool { return globMatches(pattern, text) })
 }
 
 // globMatches tells whether the text is the pattern, in which "*" stands for

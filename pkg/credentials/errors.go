@@ -22,13 +22,15 @@ var (
 	// it is: for example, its server is not an https URL.
 	ErrBadProfile = errors.New("bad profile")
 
-	// ErrDenied says that the profile asks for what its provider does not
-	// allow: a server, an environment variable, a connection without TLS
-	// verification.
+	// ErrDenied says that something is not allowed. The profile asks for what
+	// its provider does not allow: a server, an environment variable, a
+	// connection without TLS verification. Or the plugin is not one of
+	// Options.AllowedCommands.
 	ErrDenied = errors.New("denied")
 
 	// ErrPluginMissing says that the plugin's executable is not there or may
-	// not be executed.
+	// not be executed, or that the program has no such plugin of its own. The
+	// chain has a *RunError with the provider's hint on how to install it.
 	ErrPluginMissing = errors.New("plugin missing")
 
 	// ErrPluginFailed says that the plugin ended with an error. The chain has
@@ -45,6 +47,10 @@ var (
 	// ErrExpired says that the plugin answered with a credential that had
 	// expired already. Every ErrExpired is an ErrBadAnswer too.
 	ErrExpired = fmt.Errorf("%w: credential has expired", ErrBadAnswer)
+
+	// ErrNotPortable says that there is no command which another process could
+	// run: the provider's plugin is in this process alone.
+	ErrNotPortable = errors.New("no portable form")
 
 	// ErrReleased says that a request came after its Access was released.
 	ErrReleased = errors.New("access released")
@@ -79,7 +85,8 @@ func (e *Error) Unwrap() error { return e.Err }
 
 // RunError is a run of a plugin that gave no credential.
 type RunError struct {
-	// Command is the path of the executable.
+	// Command is the path of the executable, or the name of the plugin in this
+	// process.
 	Command string
 
 	// ExitCode is the plugin's exit code, or -1 where there is none: it did
@@ -91,8 +98,12 @@ type RunError struct {
 	// replaced.
 	Stderr string
 
-	// Err is the cause: ErrPluginMissing, ErrPluginFailed, ErrTimeout or
-	// ErrBadAnswer, or an error around one of them.
+	// InstallHint is what the provider says about installing the plugin, where
+	// that is missing.
+	InstallHint string
+
+	// Err is the cause: ErrPluginMissing, ErrDenied, ErrPluginFailed, ErrTimeout
+	// or ErrBadAnswer, or an error around one of them.
 	Err error
 }
 
@@ -105,6 +116,9 @@ func (e *RunError) Error() string {
 	}
 	if e.Stderr != "" {
 		fmt.Fprintf(&text, ": %s", strings.Join(strings.Split(e.Stderr, "\n"), " | "))
+	}
+	if hint := strings.Join(strings.Fields(e.InstallHint), " "); hint != "" {
+		fmt.Fprintf(&text, ": %s", hint)
 	}
 	return text.String()
 }

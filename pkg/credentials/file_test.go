@@ -16,6 +16,7 @@ import (
 	clientcmdv1 "k8s.io/client-go/tools/clientcmd/api/v1"
 
 	"github.com/rollcall-dev/rollcall/pkg/credentials"
+	"github.com/rollcall-dev/rollcall/pkg/credentials/plugin"
 )
 
 const goodFile = `{"providers":[{"name":"secretreader",
@@ -76,6 +77,11 @@ func TestFaultyFilesSayWhereTheFaultIs(t *testing.T) {
 		{"a variable without a name", replaced(`"A"`, `""`), `execConfig.env[0].name: "" is not the name of a variable`},
 		{"the request as a variable", replaced(`"A"`, `"KUBERNETES_EXEC_INFO"`), `execConfig.env[0].name: KUBERNETES_EXEC_INFO is set by the caller`},
 		{"a plugin that needs a terminal", replaced(`"args":null`, `"interactiveMode":"Always"`), `execConfig.interactiveMode: "Always" is not possible`},
+		{"an allowed variable that is none", replaced(`"name":"secretreader"`, `"name":"a","allowedProfileEnvVars":["A=b"]`), `allowedProfileEnvVars[0]: "A=b" is not the name of a variable`},
+		{"an inherited variable that is none", replaced(`"name":"secretreader"`, `"name":"a","inheritedEnvVars":["A",""]`), `inheritedEnvVars[1]: "" is not the name of a variable`},
+		{"variables for a plugin in this process", replaced(`"name":"secretreader"`, `"name":"a","inProcess":"p"`), `execConfig.env: a plugin in this process has no environment`},
+		{"variables of profiles for a plugin in this process", `{"providers":[{"name":"a","inProcess":"p","profileSourcedEnvVarsPolicy":"Replace"}]}`, `profileSourcedEnvVarsPolicy: a plugin in this process has no environment`},
+		{"inheritance for a plugin in this process", `{"providers":[{"name":"a","inProcess":"p","inheritedEnvVars":[]}]}`, `inheritedEnvVars: a plugin in this process has no environment`},
 		{"an allowed server that is a URL", replaced(`"name":"secretreader"`, `"name":"a","allowedServers":["https://x"]`), `allowedServers[0]: "https://x" is not a host`},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -91,6 +97,7 @@ func FuzzParseFile(f *testing.F) {
 	f.Add([]byte(goodFile))
 	f.Add([]byte("providers:\n- name: a\n  execConfig: {command: x}"))
 	f.Add([]byte("providers: [{}, null, 7]"))
+	f.Add([]byte("providers:\n- name: a\n  inProcess: granting\n- name: b\n  inheritedEnvVars: []"))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		file, err := credentials.ParseFile("x", data)
 		if (file == nil) == (err == nil) {
@@ -100,13 +107,21 @@ func FuzzParseFile(f *testing.F) {
 			return
 		}
 		// What is accepted can be used.
-		resolver := newResolver(t, credentials.Options{Providers: file.Providers, PluginDirs: []string{"/plugins"}})
+		resolver, err := credentials.New(credentials.Options{
+			Providers:  file.Providers,
+			PluginDirs: []string{"/plugins"},
+			Plugins:    []func() plugin.Plugin{newGranting},
+		})
+		if err != nil {
+			return // a plugin that this program does not have
+		}
+		defer resolver.Close()
 		for _, provider := range file.Providers {
 			profile := profileOf("c1", clientcmdv1.Cluster{Server: "https://c1"})
 			profile.Status.AccessProviders[0].Name = provider.Name
 			if access, err := resolver.Resolve(t.Context(), profile); err == nil {
-				if command := access.PortableRESTConfig().ExecProvider.Command; !filepath.IsAbs(command) {
-					t.Errorf("command %q would be looked for in PATH", command)
+				if exec := access.PortableRESTConfig().ExecProvider; exec != nil && !filepath.IsAbs(exec.Command) {
+					t.Errorf("command %q would be looked for in PATH", exec.Command)
 				}
 			}
 		}
@@ -126,6 +141,11 @@ func TestNewNamesTheFault(t *testing.T) {
 		{"a name without folders to look in", credentials.Options{Providers: []credentials.Provider{relative}}, `execConfig.command: "x" is not an absolute path and there are no plugin folders`},
 		{"a file that is not there", credentials.Options{ProviderFile: "/does/not/exist"}, "credentials: provider file: open /does/not/exist"},
 		{"an empty folder", credentials.Options{PluginDirs: []string{""}}, "credentials: PluginDirs[0]: must not be empty"},
+		{"a plugin that this program does not have", credentials.Options{Providers: []credentials.Provider{{Name: "a", InProcess: "p"}}}, `Options: providers[0] ("a"): inProcess: "p" is not a plugin of this program, which has none`},
+		{"a plugin that is none", credentials.Options{Plugins: []func() plugin.Plugin{nil}}, "Plugins[0]: must not be nil"},
+		{"a plugin given twice", credentials.Options{Plugins: []func() plugin.Plugin{newGranting, newGranting}}, `Plugins[1]: the name "granting" is already taken`},
+		{"an allowed command that is none", credentials.Options{AllowedCommands: []credentials.AllowedCommand{{}}}, "AllowedCommands[0]: the command must not be empty"},
+		{"a digest that is none", credentials.Options{AllowedCommands: []credentials.AllowedCommand{{Command: "x", SHA256: []string{"abc"}}}}, `AllowedCommands[0]: "abc" is not a SHA-256 digest`},
 		{"a negative number", credentials.Options{MaxConcurrentRuns: -1}, "MaxConcurrentRuns"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -203,7 +223,15 @@ func TestFlags(t *testing.T) {
 	g.Expect(flags.Lookup("credential-plugin-dir").DefValue).To(Equal("[/default]"))
 	g.Expect(flags.Parse([]string{
 		"--clusterprofile-provider-file=/p.yaml", "--credential-plugin-dir=/a", "--credential-plugin-dir", "/b",
+		"--credential-plugin-allow=x", "--credential-plugin-allow=/y@sha256:" + strings.Repeat("0a", 32),
 	})).To(Succeed())
+	g.Expect(options.AllowedCommands).To(Equal([]credentials.AllowedCommand{
+		{Command: "x"}, {Command: "/y", SHA256: []string{strings.Repeat("0a", 32)}},
+	}))
+	g.Expect(flags.Lookup("credential-plugin-allow").Value.String()).To(Equal("[x /y@sha256:" + strings.Repeat("0a", 32) + "]"))
+	for _, wrong := range []string{"", "./x", "x@sha256:", "x@sha256:0a", "@sha256:" + strings.Repeat("0a", 32)} {
+		g.Expect(flags.Lookup("credential-plugin-allow").Value.Set(wrong)).NotTo(Succeed(), wrong)
+	}
 	g.Expect(options.ProviderFile).To(Equal("/p.yaml"))
 	g.Expect(options.PluginDirs).To(Equal([]string{"/a", "/b"}))
 	g.Expect(flags.Lookup("credential-plugin-dir").Value.Set("")).NotTo(Succeed())

@@ -4,12 +4,14 @@
 package credentials
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
 	"slices"
 	"strings"
+	"sync/atomic"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -35,27 +37,39 @@ const maxVariableLength = 128 << 10
 // invocation is one way to run a plugin. Two that are equal in all exported
 // fields give the same credential. It is not changed once made.
 type invocation struct {
-	Command  string
-	Args     []string
-	Env      []clientcmdapi.ExecEnvVar
-	ExecInfo string // the request, an ExecCredential in JSON
-	Hint     string // how to install the plugin
+	Command   string
+	SHA256    []string // the digests of which the executable must have one, if any
+	InProcess string   // the plugin of this process to run instead, if any
+	Args      []string
+	Env       []clientcmdapi.ExecEnvVar
+	Inherited []string // what Env is added to, nil for the whole environment
+	ExecInfo  string   // the request, an ExecCredential in JSON
+	Hint      string   // how to install the plugin
 
 	apiVersion         string
 	provideClusterInfo bool
 	config             json.RawMessage // the profile's, or nil
+
+	// inProcess tells whether a run in this process has not returned yet.
+	inProcess atomic.Bool
 }
 
+// name returns what the plugin is called in logs.
+func (i *invocation) name() string { return cmp.Or(i.InProcess, i.Command) }
+
 // newInvocation joins what the provider says with what the profile adds to it,
-// by the provider's policies.
-func newInvocation(provider *Provider, cluster *clientcmdv1.Cluster, e *endpoint) (*invocation, error) {
+// by the provider's policies. The digests are those of the allowlist.
+func newInvocation(provider *Provider, digests []string, cluster *clientcmdv1.Cluster, e *endpoint) (*invocation, error) {
 	extensions, err := readExtensions(cluster)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrBadProfile, err)
 	}
-	exec := provider.ExecConfig
+	exec := provider.exec()
 	i := &invocation{
 		Command:            exec.Command,
+		SHA256:             digests,
+		InProcess:          provider.InProcess,
+		Inherited:          provider.InheritedEnvVars,
 		Hint:               exec.InstallHint,
 		apiVersion:         exec.APIVersion,
 		provideClusterInfo: exec.ProvideClusterInfo,
@@ -114,7 +128,7 @@ func rawJSON(extension *runtime.RawExtension) (json.RawMessage, error) {
 }
 
 func joinArgs(provider *Provider, raw json.RawMessage) ([]string, error) {
-	args := slices.Clone(provider.ExecConfig.Args)
+	args := slices.Clone(provider.exec().Args)
 	if raw == nil || provider.ProfileSourcedCLIArgsPolicy != ProfileSourcedCLIArgsAppend {
 		return args, nil
 	}
@@ -154,7 +168,7 @@ func parseArgs(raw json.RawMessage) ([]string, error) {
 // joinEnv keeps the provider's order and puts what the profile adds behind it,
 // by name.
 func joinEnv(provider *Provider, raw json.RawMessage) ([]clientcmdapi.ExecEnvVar, error) {
-	env := slices.Clone(provider.ExecConfig.Env)
+	env := slices.Clone(provider.exec().Env)
 	policy := provider.ProfileSourcedEnvVarsPolicy
 	if raw == nil || policy == "" || policy == ProfileSourcedEnvVarsIgnore {
 		return env, nil
@@ -162,6 +176,11 @@ func joinEnv(provider *Provider, raw json.RawMessage) ([]clientcmdapi.ExecEnvVar
 	more, err := parseEnv(raw)
 	if err != nil {
 		return nil, err
+	}
+	for _, name := range slices.Sorted(maps.Keys(more)) {
+		if len(provider.AllowedProfileEnvVars) > 0 && !anyGlobMatches(provider.AllowedProfileEnvVars, name) {
+			return nil, fmt.Errorf("%w: variable %s is not among the provider's allowedProfileEnvVars", ErrDenied, name)
+		}
 	}
 	for n := range env {
 		value, both := more[env[n].Name]
@@ -199,6 +218,22 @@ func parseEnv(raw json.RawMessage) (map[string]string, error) {
 		env[name] = *value
 	}
 	return env, nil
+}
+
+// environment returns what a process of the plugin is given: what it inherits
+// of our own, what provider and profile set, and the request.
+func (i *invocation) environment(own []string) []string {
+	env := make([]string, 0, len(own)+len(i.Env)+1)
+	for _, variable := range own {
+		name, _, _ := strings.Cut(variable, "=")
+		if i.Inherited == nil || anyGlobMatches(i.Inherited, name) {
+			env = append(env, variable)
+		}
+	}
+	for _, variable := range i.Env {
+		env = append(env, variable.Name+"="+variable.Value)
+	}
+	return append(env, execInfoVariable+"="+i.ExecInfo)
 }
 
 // execInfo returns the request to the plugin. As with client-go it is always

@@ -128,6 +128,11 @@ func (m *managed) rewire() {
 
 func (m *managed) portable() *rest.Config {
 	i := m.invocation
+	config := m.baseConfig()
+	if i.Command == "" {
+		config.Wrap(func(http.RoundTripper) http.RoundTripper { return notPortable{m} })
+		return config
+	}
 	// An absolute path always: client-go would look for a name in PATH.
 	command := filepath.Clean(m.pool.runner.locate(i.Command))
 	exec := &clientcmdapi.ExecConfig{
@@ -150,9 +155,16 @@ func (m *managed) portable() *rest.Config {
 			ContentType: runtime.ContentTypeJSON,
 		}
 	}
-	config := m.baseConfig()
 	config.ExecProvider = exec
 	return config
+}
+
+// notPortable lets requests fail rather than be anonymous.
+type notPortable struct{ link *managed }
+
+func (t notPortable) RoundTrip(request *http.Request) (*http.Response, error) {
+	closeBody(request)
+	return nil, t.link.wrapError(ErrNotPortable)
 }
 
 func (m *managed) release() {

@@ -13,6 +13,8 @@ import (
 
 	"github.com/go-logr/logr"
 	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/rollcall-dev/rollcall/pkg/credentials/plugin"
 )
 
 // Options say which providers a Resolver knows and how it runs their plugins.
@@ -33,6 +35,19 @@ type Options struct {
 	// time of New. Without any, all commands must be absolute paths.
 	PluginDirs []string
 
+	// AllowedCommands are the plugins that may be run as processes. A provider
+	// with another command is refused, with all of its file: whoever writes the
+	// file then does not choose the programs. Default: any.
+	AllowedCommands []AllowedCommand
+
+	// Plugins are those that run in this process, for providers that have
+	// their name under InProcess. Each function is called once for every run, so
+	// that no run sees the flags of another, and concurrently; what plugins
+	// share (clients, for example) is in the function. A plugin must return when
+	// its context ends. If it does not, it is left alone, and not run again for
+	// the same purpose before it has returned.
+	Plugins []func() plugin.Plugin
+
 	// Timeout is how long a plugin may run before it is killed with all its
 	// children. Default: 30 s.
 	Timeout time.Duration
@@ -48,6 +63,8 @@ type Options struct {
 	// Logger is told of failed plugin runs and of provider files that cannot
 	// be used. Default: controller-runtime's logger, named "credentials".
 	Logger logr.Logger
+
+	pluginsByName map[string]func() plugin.Plugin // of Plugins, once complete
 }
 
 const (
@@ -57,38 +74,50 @@ const (
 )
 
 // AddFlags registers the flags --clusterprofile-provider-file, whose name
-// KEP-5339 gives, and --credential-plugin-dir, which may be repeated. What the
-// options hold already are the defaults; the first --credential-plugin-dir
-// replaces it.
+// KEP-5339 gives, --credential-plugin-dir and --credential-plugin-allow. The
+// latter two may be repeated. What the options hold already are the defaults;
+// the first use of a flag replaces it.
 func (o *Options) AddFlags(fs *flag.FlagSet) {
 	fs.StringVar(&o.ProviderFile, "clusterprofile-provider-file", o.ProviderFile,
 		"`path` of the file that says which credential plugins serve which access providers of a ClusterProfile")
-	fs.Var(&dirList{dirs: &o.PluginDirs}, "credential-plugin-dir",
+	fs.Var(&listFlag[string]{list: &o.PluginDirs, parse: parseDir}, "credential-plugin-dir",
 		"`folder` in which credential plugins without a path are looked for; may be repeated")
+	fs.Var(&listFlag[AllowedCommand]{list: &o.AllowedCommands, parse: parseAllowedCommand}, "credential-plugin-allow",
+		"`command` of a credential plugin that may be run, as command or command@sha256:digest; may be repeated (default any)")
 }
 
-// dirList is a flag.Value. Its zero value must be usable too, since package
-// flag makes one to find out whether a default is worth printing.
-type dirList struct {
-	dirs *[]string
-	set  bool
+func parseDir(dir string) (string, error) {
+	if dir == "" {
+		return "", errors.New("must not be empty")
+	}
+	return dir, nil
 }
 
-func (l *dirList) String() string {
-	if l.dirs == nil || len(*l.dirs) == 0 {
+// listFlag is a flag.Value that may be given several times. Its zero value must
+// be usable too, since package flag makes one to find out whether a default is
+// worth printing.
+type listFlag[T any] struct {
+	list  *[]T
+	parse func(string) (T, error)
+	set   bool
+}
+
+func (l *listFlag[T]) String() string {
+	if l.list == nil || len(*l.list) == 0 {
 		return ""
 	}
-	return fmt.Sprint(*l.dirs)
+	return fmt.Sprint(*l.list)
 }
 
-func (l *dirList) Set(dir string) error {
-	if dir == "" {
-		return errors.New("must not be empty")
+func (l *listFlag[T]) Set(text string) error {
+	value, err := l.parse(text)
+	if err != nil {
+		return err
 	}
 	if !l.set {
-		*l.dirs, l.set = nil, true
+		*l.list, l.set = nil, true
 	}
-	*l.dirs = append(*l.dirs, dir)
+	*l.list = append(*l.list, value)
 	return nil
 }
 
@@ -121,6 +150,18 @@ func (o Options) complete() (Options, error) {
 			return Options{}, fmt.Errorf("credentials: PluginDirs[%d]: %w", i, err)
 		}
 		o.PluginDirs[i] = absolute
+	}
+
+	o.AllowedCommands = slices.Clone(o.AllowedCommands)
+	for i := range o.AllowedCommands {
+		if err := o.AllowedCommands[i].fault(); err != nil {
+			return Options{}, fmt.Errorf("credentials: AllowedCommands[%d]: %w", i, err)
+		}
+		o.AllowedCommands[i].SHA256 = slices.Clone(o.AllowedCommands[i].SHA256)
+	}
+	var err error
+	if o.pluginsByName, err = pluginsByName(o.Plugins); err != nil {
+		return Options{}, fmt.Errorf("credentials: %w", err)
 	}
 
 	if err := validateProviders("Options", o.Providers); err != nil {

@@ -57,7 +57,7 @@ func (p *pool) acquire(m *managed) (*authenticator, error) {
 			},
 			spawn:          p.spawn,
 			newCertificate: func() { p.rewire(key) },
-			log:            p.options.Logger.WithValues("provider", m.provider, "command", m.invocation.Command),
+			log:            p.options.Logger.WithValues("provider", m.provider, "plugin", m.invocation.name()),
 		}}
 		p.entries[m.runKey] = entry
 	}

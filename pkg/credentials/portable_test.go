@@ -5,6 +5,7 @@ package credentials_test
 
 import (
 	"encoding/json"
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -154,7 +155,10 @@ func TestWherePluginsAreLookedFor(t *testing.T) {
 				return
 			}
 			g.Expect(err).To(MatchError(credentials.ErrPluginMissing))
-			g.Expect(err).To(MatchError(ContainSubstring("plugin missing: %s (ask the platform team): %s", test.text, test.path)))
+			g.Expect(err).To(MatchError(ContainSubstring("plugin missing: %s: %s: ask the platform team", test.text, test.path)))
+			var failed *credentials.RunError
+			g.Expect(errors.As(err, &failed)).To(BeTrue())
+			g.Expect(failed.InstallHint).To(Equal("ask the platform team"))
 		})
 	}
 }

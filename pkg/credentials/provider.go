@@ -4,11 +4,8 @@
 package credentials
 
 import (
-	"errors"
-	"fmt"
 	"path/filepath"
 	"slices"
-	"strings"
 
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 )
@@ -21,11 +18,12 @@ type Provider struct {
 	// Name is the access provider's name. Required.
 	Name string `json:"name"`
 
-	// ExecConfig is the plugin and its arguments and environment. Required.
-	// The command is an absolute path, or a name in one of the resolver's
-	// plugin folders. The environment is added to the process's own.
-	// InteractiveMode may be left out; plugins never are interactive here.
-	// Config is ignored: that comes from the profile.
+	// ExecConfig is the plugin and its arguments and environment. Required,
+	// unless there is InProcess. The command is an absolute path, or a name in
+	// one of the resolver's plugin folders. The environment is added to the
+	// process's own, see InheritedEnvVars. InteractiveMode may be left out;
+	// plugins never are interactive here. Config is ignored: that comes from
+	// the profile.
 	ExecConfig *clientcmdapi.ExecConfig `json:"execConfig"`
 
 	// ProfileSourcedCLIArgsPolicy says whether the profile may add arguments.
@@ -49,6 +47,35 @@ type Provider struct {
 	// verification of the server's certificate. Whoever is between then gets
 	// to see the token. Default: no.
 	AllowInsecureSkipTLSVerify bool `json:"allowInsecureSkipTLSVerify,omitempty"`
+
+	// AllowedProfileEnvVars are the environment variables which the profile may
+	// set, as far as ProfileSourcedEnvVarsPolicy lets it set any. In each name,
+	// "*" stands for any characters. Names that are never accepted are not
+	// accepted by being listed. Default: all others.
+	AllowedProfileEnvVars []string `json:"allowedProfileEnvVars,omitempty"`
+
+	// InheritedEnvVars are the environment variables of this process which the
+	// plugin gets, besides those that ExecConfig and the profile set. In each
+	// name, "*" stands for any characters; an empty list, unlike one that is
+	// left out, hands on none. PortableRESTConfig cannot keep to it. Default:
+	// all.
+	InheritedEnvVars []string `json:"inheritedEnvVars,omitempty"`
+
+	// InProcess is the name of one of the resolver's Plugins. It obtains the
+	// credential in this process, from the same arguments and the same profile
+	// as the binary would. ExecConfig's command is then used by
+	// PortableRESTConfig alone, and may be left out; where all of ExecConfig is,
+	// the plugin has no arguments and is told of the cluster. Default: the
+	// command is run.
+	InProcess string `json:"inProcess,omitempty"`
+}
+
+// exec returns ExecConfig, or what stands for it.
+func (p *Provider) exec() *clientcmdapi.ExecConfig {
+	if p.ExecConfig != nil {
+		return p.ExecConfig
+	}
+	return &clientcmdapi.ExecConfig{APIVersion: apiVersionV1, ProvideClusterInfo: true}
 }
 
 // ProfileSourcedCLIArgsPolicy says what becomes of a profile's arguments for a
@@ -86,105 +113,19 @@ const (
 	apiVersionV1beta1 = "client.authentication.k8s.io/v1beta1"
 )
 
-// validateProviders returns an error that names the place, the entry and the
-// field of each fault.
-func validateProviders(place string, providers []Provider) error {
-	var faults []error
-	seen := map[string]bool{}
-	for i := range providers {
-		provider := &providers[i]
-		entry := fmt.Sprintf("%s: providers[%d] (%q)", place, i, provider.Name)
-		if seen[provider.Name] {
-			faults = append(faults, fmt.Errorf("%s: name: already taken by an earlier entry", entry))
-		}
-		seen[provider.Name] = true
-		for _, fault := range provider.faults() {
-			faults = append(faults, fmt.Errorf("%s: %w", entry, fault))
-		}
-	}
-	return errors.Join(faults...)
-}
-
-func (p *Provider) faults() []error {
-	var faults []error
-	fault := func(format string, args ...any) { faults = append(faults, fmt.Errorf(format, args...)) }
-
-	if p.Name == "" {
-		fault("name: must not be empty")
-	}
-	switch p.ProfileSourcedCLIArgsPolicy {
-	case "", ProfileSourcedCLIArgsAppend, ProfileSourcedCLIArgsIgnore:
-	default:
-		fault("profileSourcedCLIArgsPolicy: %q is neither Append nor Ignore", p.ProfileSourcedCLIArgsPolicy)
-	}
-	switch p.ProfileSourcedEnvVarsPolicy {
-	case "", ProfileSourcedEnvVarsAppendIfNotExists, ProfileSourcedEnvVarsReplace, ProfileSourcedEnvVarsIgnore:
-	default:
-		fault("profileSourcedEnvVarsPolicy: %q is none of AppendIfNotExists, Replace, Ignore", p.ProfileSourcedEnvVarsPolicy)
-	}
-	for i, pattern := range p.AllowedServers {
-		if pattern == "" || strings.ContainsAny(pattern, "/ ") {
-			fault("allowedServers[%d]: %q is not a host with an optional port", i, pattern)
-		}
-	}
-
-	if p.ExecConfig == nil {
-		fault("execConfig: must be given")
-		return faults
-	}
-	return append(faults, execFaults(p.ExecConfig)...)
-}
-
-func execFaults(exec *clientcmdapi.ExecConfig) []error {
-	var faults []error
-	fault := func(format string, args ...any) { faults = append(faults, fmt.Errorf("execConfig."+format, args...)) }
-
-	switch exec.APIVersion {
-	case apiVersionV1, apiVersionV1beta1:
-	default:
-		fault("apiVersion: %q is neither %s nor %s", exec.APIVersion, apiVersionV1, apiVersionV1beta1)
-	}
-	switch command := exec.Command; {
-	case command == "":
-		fault("command: must not be empty")
-	case command == "." || command == ".." || strings.ContainsRune(command, 0):
-		fault("command: %q is not the name of a program", command)
-	case strings.ContainsAny(command, `/\`) && !filepath.IsAbs(command):
-		fault("command: %q is neither an absolute path nor a name without a slash", command)
-	}
-	for i, arg := range exec.Args {
-		if strings.ContainsRune(arg, 0) {
-			fault("args[%d]: has a NUL character", i)
-		}
-	}
-	for i, env := range exec.Env {
-		switch {
-		case env.Name == "" || strings.ContainsAny(env.Name, "=\x00"):
-			fault("env[%d].name: %q is not the name of a variable", i, env.Name)
-		case env.Name == execInfoVariable:
-			fault("env[%d].name: %s is set by the caller of the plugin", i, env.Name)
-		case slices.ContainsFunc(exec.Env[:i], func(e clientcmdapi.ExecEnvVar) bool { return e.Name == env.Name }):
-			fault("env[%d].name: %q is there twice", i, env.Name)
-		case strings.ContainsRune(env.Value, 0):
-			fault("env[%d].value: has a NUL character", i)
-		}
-	}
-	switch exec.InteractiveMode {
-	case "", clientcmdapi.NeverExecInteractiveMode, clientcmdapi.IfAvailableExecInteractiveMode:
-	default:
-		fault("interactiveMode: %q is not possible, plugins are run without a terminal", exec.InteractiveMode)
-	}
-	return faults
-}
-
 // needsPluginDir tells whether the command is a name to be looked for.
-func (p *Provider) needsPluginDir() bool { return !filepath.IsAbs(p.ExecConfig.Command) }
+func (p *Provider) needsPluginDir() bool {
+	command := p.exec().Command
+	return command != "" && !filepath.IsAbs(command)
+}
 
 func copyProviders(providers []Provider) []Provider {
 	copied := slices.Clone(providers)
 	for i := range copied {
 		copied[i].ExecConfig = copied[i].ExecConfig.DeepCopy()
 		copied[i].AllowedServers = slices.Clone(copied[i].AllowedServers)
+		copied[i].AllowedProfileEnvVars = slices.Clone(copied[i].AllowedProfileEnvVars)
+		copied[i].InheritedEnvVars = slices.Clone(copied[i].InheritedEnvVars)
 	}
 	return copied
 }

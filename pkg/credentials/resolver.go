@@ -5,7 +5,10 @@ package credentials
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 
 	"github.com/rollcall-dev/rollcall/pkg/inventory"
@@ -20,8 +23,8 @@ type Method interface {
 
 var _ Method = &Resolver{}
 
-// Resolver is the Method of KEP-5339: exec plugins by a provider file. It is
-// safe for concurrent use.
+// Resolver is the Method of KEP-5339: plugins by a provider file. It is safe for
+// concurrent use.
 type Resolver struct {
 	options Options
 	file    *providerFile // nil without one
@@ -36,11 +39,11 @@ func New(options Options) (*Resolver, error) {
 		return nil, err
 	}
 	r := &Resolver{options: options}
-	if err := r.checkCommands("Options", options.Providers); err != nil {
+	if err := r.checkPlugins("Options", options.Providers); err != nil {
 		return nil, fmt.Errorf("credentials: %w", err)
 	}
 	if options.ProviderFile != "" {
-		r.file = &providerFile{path: options.ProviderFile, check: r.checkCommands, log: options.Logger}
+		r.file = &providerFile{path: options.ProviderFile, check: r.checkPlugins, log: options.Logger}
 		if err := r.file.load(); err != nil {
 			return nil, fmt.Errorf("credentials: %w", err)
 		}
@@ -49,15 +52,28 @@ func New(options Options) (*Resolver, error) {
 	return r, nil
 }
 
-// checkCommands refuses commands that could not be found anywhere.
-func (r *Resolver) checkCommands(place string, providers []Provider) error {
+// checkPlugins refuses plugins that could not be found anywhere or must not be
+// run.
+func (r *Resolver) checkPlugins(place string, providers []Provider) error {
+	var faults []error
 	for i := range providers {
-		if len(r.options.PluginDirs) == 0 && providers[i].needsPluginDir() {
-			return fmt.Errorf("%s: providers[%d] (%q): execConfig.command: %q is not an absolute path and there are no plugin folders",
-				place, i, providers[i].Name, providers[i].ExecConfig.Command)
+		provider := &providers[i]
+		command := provider.exec().Command
+		fault := func(format string, args ...any) {
+			faults = append(faults, entryError(place, providers, i, fmt.Errorf(format, args...)))
+		}
+		if len(r.options.PluginDirs) == 0 && provider.needsPluginDir() {
+			fault("execConfig.command: %q is not an absolute path and there are no plugin folders", command)
+		}
+		if _, allowed := allowlist(r.options.AllowedCommands).digests(command); !allowed && command != "" {
+			fault("execConfig.command: %w: %q is not among the allowed commands", ErrDenied, command)
+		}
+		if provider.InProcess != "" && r.options.pluginsByName[provider.InProcess] == nil {
+			fault("inProcess: %q is not a plugin of this program, which has %s",
+				provider.InProcess, names(slices.Sorted(maps.Keys(r.options.pluginsByName))))
 		}
 	}
-	return nil
+	return errors.Join(faults...)
 }
 
 // Resolve implements Method. It takes the first provider that the profile
@@ -81,7 +97,8 @@ func (r *Resolver) Resolve(ctx context.Context, profile *inventory.Profile) (*Ac
 	if err != nil {
 		return nil, &Error{Profile: key, Provider: provider.Name, Err: err}
 	}
-	i, err := newInvocation(provider, &offered.Cluster, e)
+	digests, _ := allowlist(r.options.AllowedCommands).digests(provider.exec().Command)
+	i, err := newInvocation(provider, digests, &offered.Cluster, e)
 	if err != nil {
 		return nil, &Error{Profile: key, Provider: provider.Name, Err: err}
 	}

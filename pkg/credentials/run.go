@@ -14,6 +14,8 @@ import (
 	"path/filepath"
 	"runtime"
 	"time"
+
+	"github.com/rollcall-dev/rollcall/pkg/credentials/plugin"
 )
 
 const (
@@ -28,6 +30,7 @@ const (
 // runner runs plugins, only so many at once.
 type runner struct {
 	dirs     []string
+	plugins  map[string]func() plugin.Plugin
 	timeout  time.Duration
 	interval time.Duration
 	slots    chan struct{}
@@ -36,6 +39,7 @@ type runner struct {
 func newRunner(options *Options) *runner {
 	return &runner{
 		dirs:     options.PluginDirs,
+		plugins:  options.pluginsByName,
 		timeout:  options.Timeout,
 		interval: options.RefreshInterval,
 		slots:    make(chan struct{}, options.MaxConcurrentRuns),
@@ -52,8 +56,11 @@ func (r *runner) run(ctx context.Context, i *invocation) (*credential, error) {
 		return nil, ctx.Err()
 	}
 
-	path := r.locate(i.Command)
-	stdout, stderr, code, err := r.execute(ctx, path, i)
+	command, execute := i.InProcess, r.executeInProcess
+	if command == "" {
+		command, execute = r.locate(i.Command), r.execute
+	}
+	stdout, stderr, code, err := execute(ctx, i)
 	if ctx.Err() != nil {
 		return nil, ctx.Err()
 	}
@@ -65,10 +72,11 @@ func (r *runner) run(ctx context.Context, i *invocation) (*credential, error) {
 			return c, nil
 		}
 	}
-	if errors.Is(err, ErrPluginMissing) && i.Hint != "" {
-		err = fmt.Errorf("%w (%s)", err, i.Hint)
+	failed := &RunError{Command: command, ExitCode: code, Stderr: printable(stderr, secretsIn(stdout)), Err: err}
+	if errors.Is(err, ErrPluginMissing) {
+		failed.InstallHint = i.Hint
 	}
-	return nil, &RunError{Command: path, ExitCode: code, Stderr: printable(stderr, secretsIn(stdout)), Err: err}
+	return nil, failed
 }
 
 // errTooLong is why a plugin was killed that printed more than maxAnswer.
@@ -76,23 +84,26 @@ var errTooLong = fmt.Errorf("%w: more than %d bytes on standard output", ErrBadA
 
 // execute returns what the plugin printed, the end of its standard error, and
 // its exit code.
-func (r *runner) execute(ctx context.Context, path string, i *invocation) (stdout, stderr []byte, code int, err error) {
+func (r *runner) execute(ctx context.Context, i *invocation) (stdout, stderr []byte, code int, err error) {
+	path := r.locate(i.Command)
 	if err := checkExecutable(path); err != nil {
 		return nil, nil, -1, fmt.Errorf("%w: %w", ErrPluginMissing, err)
 	}
-	limited, cancel := context.WithTimeoutCause(ctx, r.timeout, fmt.Errorf("%w after %s", ErrTimeout, r.timeout))
-	defer cancel()
-	limited, fail := context.WithCancelCause(limited)
+	limited, fail := r.limit(ctx)
 	defer fail(nil)
 
 	out := &answerBuffer{full: func() { fail(errTooLong) }}
 	end := &tail{}
 	command := exec.CommandContext(limited, path, i.Args...)
-	command.Env = os.Environ()
-	for _, variable := range i.Env {
-		command.Env = append(command.Env, variable.Name+"="+variable.Value)
+	if len(i.SHA256) > 0 {
+		file, err := openVerified(path, i.SHA256)
+		if err != nil {
+			return nil, nil, -1, err
+		}
+		defer file.Close()
+		pin(command, file)
 	}
-	command.Env = append(command.Env, execInfoVariable+"="+i.ExecInfo)
+	command.Env = i.environment(os.Environ())
 	command.Stdout, command.Stderr = out, end
 	command.WaitDelay = pipeGrace
 	killGroup := ownGroup(command)
@@ -115,6 +126,17 @@ func (r *runner) execute(ctx context.Context, path string, i *invocation) (stdou
 		return out.buffer.Bytes(), end.bytes(), exit.ExitCode(), ErrPluginFailed
 	default:
 		return nil, end.bytes(), -1, fmt.Errorf("%w: %w", ErrPluginFailed, err)
+	}
+}
+
+// limit returns a context that ends with an error of the run: after the
+// timeout, or when the function is called.
+func (r *runner) limit(ctx context.Context) (context.Context, context.CancelCauseFunc) {
+	limited, fail := context.WithCancelCause(ctx)
+	timer := time.AfterFunc(r.timeout, func() { fail(fmt.Errorf("%w after %s", ErrTimeout, r.timeout)) })
+	return limited, func(cause error) {
+		fail(cause)
+		timer.Stop()
 	}
 }
 

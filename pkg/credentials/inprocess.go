@@ -1,0 +1,96 @@
+// Copyright The Rollcall Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package credentials
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"sync/atomic"
+
+	"github.com/rollcall-dev/rollcall/pkg/credentials/plugin"
+)
+
+// errStillRunning is why a plugin is not run that has not heeded the end of its
+// context. Nothing in this process can end it, but there is to be one only.
+var errStillRunning = fmt.Errorf("%w: it has not returned from an earlier run", ErrTimeout)
+
+// executeInProcess is execute for a plugin in this process. The plugin meets
+// the very code that it would meet as a binary, from the flags to the answer,
+// so that both do the same. That code waits no longer than a second for a
+// plugin whose context has ended.
+func (r *runner) executeInProcess(ctx context.Context, i *invocation) (stdout, stderr []byte, code int, err error) {
+	newPlugin := r.plugins[i.InProcess]
+	if newPlugin == nil {
+		return nil, nil, -1, fmt.Errorf("%w: it is not among the plugins of this program", ErrPluginMissing)
+	}
+	if i.inProcess.Load() {
+		return nil, nil, -1, errStillRunning
+	}
+	limited, fail := r.limit(ctx)
+	defer fail(nil)
+	defer func() {
+		if cause := recover(); cause != nil {
+			// The cause could hold anything, so it is not shown but for its type.
+			stdout, stderr, code = nil, nil, -1
+			err = fmt.Errorf("%w: panic of type %T", ErrPluginFailed, cause)
+		}
+	}()
+
+	out, end := &answerBuffer{full: func() { fail(errTooLong) }}, &tail{}
+	p := &tracked{Plugin: newPlugin(), running: &i.inProcess}
+	code = plugin.Run(limited, p, i.Args, []string{execInfoVariable + "=" + i.ExecInfo}, out, end)
+	if cause := context.Cause(limited); cause != nil {
+		return nil, end.bytes(), -1, cause
+	}
+	if code != plugin.ExitOK {
+		err = ErrPluginFailed
+	}
+	return out.buffer.Bytes(), end.bytes(), code, err
+}
+
+// tracked is a plugin of which it is known whether it has returned.
+type tracked struct {
+	plugin.Plugin
+	running *atomic.Bool
+}
+
+var _ plugin.Flagger = &tracked{}
+
+// AddFlags implements plugin.Flagger.
+func (t *tracked) AddFlags(flags *flag.FlagSet) {
+	if f, ok := t.Plugin.(plugin.Flagger); ok {
+		f.AddFlags(flags)
+	}
+}
+
+// Credential implements plugin.Plugin.
+func (t *tracked) Credential(ctx context.Context, request plugin.Request) (*plugin.Credential, error) {
+	t.running.Store(true)
+	defer t.running.Store(false)
+	return t.Plugin.Credential(ctx, request)
+}
+
+// pluginsByName calls each function once, for the name.
+func pluginsByName(plugins []func() plugin.Plugin) (map[string]func() plugin.Plugin, error) {
+	byName := make(map[string]func() plugin.Plugin, len(plugins))
+	for i, newPlugin := range plugins {
+		if newPlugin == nil {
+			return nil, fmt.Errorf("Plugins[%d]: must not be nil", i)
+		}
+		p := newPlugin()
+		if p == nil {
+			return nil, fmt.Errorf("Plugins[%d]: returns no plugin", i)
+		}
+		name := p.Name()
+		if name == "" {
+			return nil, fmt.Errorf("Plugins[%d]: its name must not be empty", i)
+		}
+		if byName[name] != nil {
+			return nil, fmt.Errorf("Plugins[%d]: the name %q is already taken by an earlier one", i, name)
+		}
+		byName[name] = newPlugin
+	}
+	return byName, nil
+}
