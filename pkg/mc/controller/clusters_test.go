@@ -179,3 +179,39 @@ func statusOf(c mccontroller.Controller, name multicluster.ClusterName) mccontro
 	}
 	return mccontroller.ClusterStatus{}
 }
+
+func TestTheFirstListingOfAClusterCanBeWaitedFor(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := NewWithT(t)
+		c := newController(t, &recorder{}, mccontroller.Options{})
+		waiter := c.(multicluster.SyncWaiter)
+		src := newFakeSource("a")
+		src.unsynced("eu")
+		g.Expect(c.MultiClusterWatch(src)).To(Succeed())
+		eu := &fakeCluster{}
+		g.Expect(c.Engage(t.Context(), "eu", eu)).To(Succeed())
+		wait := func(ctx context.Context, name multicluster.ClusterName) *atomic.Bool {
+			var done atomic.Bool
+			go func() {
+				waiter.WaitForClusterSync(ctx, name, eu)
+				done.Store(true)
+			}()
+			synctest.Wait()
+			return &done
+		}
+		g.Expect(wait(t.Context(), "eu").Load()).To(BeTrue(), "nothing is read on a replica that does not lead")
+		start(t, c)
+		synctest.Wait()
+		g.Expect(wait(t.Context(), "none").Load()).To(BeTrue())
+
+		impatient, cancel := context.WithCancel(t.Context())
+		waits, patient := wait(impatient, "eu"), wait(t.Context(), "eu")
+		cancel()
+		synctest.Wait()
+		g.Expect(waits.Load()).To(BeTrue())
+		g.Expect(patient.Load()).To(BeFalse())
+		src.sync("eu")
+		synctest.Wait()
+		g.Expect(patient.Load()).To(BeTrue())
+	})
+}

@@ -175,6 +175,7 @@ type mcController[request mcreconcile.ClusterAware[request]] struct {
 var (
 	_ manager.LeaderElectionRunnable = &mcController[mcreconcile.Request]{}
 	_ multicluster.HealthAware       = &mcController[mcreconcile.Request]{}
+	_ multicluster.SyncWaiter        = &mcController[mcreconcile.Request]{}
 )
 
 // NeedLeaderElection tells the manager whether to wait for the election.

@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
+	"github.com/rollcall-dev/rollcall/pkg/mc/internal/identity"
 	"github.com/rollcall-dev/rollcall/pkg/mc/multicluster"
 	mcreconcile "github.com/rollcall-dev/rollcall/pkg/mc/reconcile"
 	mcsource "github.com/rollcall-dev/rollcall/pkg/mc/source"
@@ -32,7 +33,8 @@ type engagement[request mcreconcile.ClusterAware[request]] struct {
 	// that is being tried again. The controller's lock guards them.
 	unsynced  int
 	lastError string
-	unhealthy bool // does not answer; guarded as they are
+	synced    chan struct{} // closed while unsynced is zero; replaced when it no longer is
+	unhealthy bool          // does not answer; guarded as they are
 
 	mu    sync.RWMutex // guards ended; held for reading while a source enqueues
 	ended bool
@@ -41,6 +43,8 @@ type engagement[request mcreconcile.ClusterAware[request]] struct {
 func newEngagement[request mcreconcile.ClusterAware[request]](parent context.Context, name multicluster.ClusterName, cl cluster.Cluster) *engagement[request] {
 	e := &engagement[request]{name: name, cluster: cl, parent: parent}
 	e.ctx, e.cancel = context.WithCancel(parent)
+	e.synced = make(chan struct{})
+	close(e.synced)
 	return e
 }
 
@@ -68,8 +72,11 @@ func (c *mcController[request]) watchLocked(e *engagement[request], src mcsource
 		return
 	}
 	e.unsynced++
-	if e.unsynced == 1 && c.clusters != nil {
-		c.clusters.Hold(e.name, syncing)
+	if e.unsynced == 1 {
+		e.synced = make(chan struct{})
+		if c.clusters != nil {
+			c.clusters.Hold(e.name, syncing)
+		}
 	}
 	q := &engagedQueue[request]{PriorityQueue: c.queue, engagement: e}
 	c.running.Go(func() {
@@ -84,8 +91,29 @@ func (c *mcController[request]) sourceSynced(e *engagement[request]) {
 	defer c.mu.Unlock()
 	e.unsynced--
 	e.lastError = ""
-	if e.unsynced == 0 && c.clusters != nil && c.engagements[e.name] == e {
+	if e.unsynced > 0 {
+		return
+	}
+	close(e.synced)
+	if c.clusters != nil && c.engagements[e.name] == e {
 		c.clusters.Resume(e.name, syncing)
+	}
+}
+
+// WaitForClusterSync implements multicluster.SyncWaiter.
+func (c *mcController[request]) WaitForClusterSync(ctx context.Context, name multicluster.ClusterName, cl cluster.Cluster) {
+	c.mu.RLock()
+	e := c.engagements[name]
+	if e == nil || !identity.Same(e.cluster, cl) {
+		c.mu.RUnlock()
+		return
+	}
+	synced := e.synced
+	c.mu.RUnlock()
+	select {
+	case <-synced:
+	case <-e.ctx.Done():
+	case <-ctx.Done():
 	}
 }
 
@@ -95,8 +123,8 @@ func (c *mcController[request]) sourceFailed(e *engagement[request], err error) 
 	e.lastError = err.Error()
 }
 
-// synced tells whether all sources of the engagement have synced.
-func (c *mcController[request]) synced(e *engagement[request]) bool {
+// hasSynced tells whether all sources of the engagement have synced.
+func (c *mcController[request]) hasSynced(e *engagement[request]) bool {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
 	return e.unsynced == 0

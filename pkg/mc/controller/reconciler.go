@@ -35,7 +35,7 @@ func (r *clusterReconciler[request]) Reconcile(ctx context.Context, req request)
 		// controller is not engaged with it: the reconciler knows what to do.
 		return r.reconciler.Reconcile(ctx, req)
 	}
-	if r.controller.clusters == nil && !r.controller.synced(e) {
+	if r.controller.clusters == nil && !r.controller.hasSynced(e) {
 		// A queue that knows nothing of clusters cannot keep the request back.
 		return reconcile.Result{RequeueAfter: time.Second}, nil
 	}

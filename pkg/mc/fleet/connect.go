@@ -20,11 +20,15 @@ import (
 
 // connect makes the cluster of the attempt's profile and engages it. After an
 // error nothing of the attempt remains.
-func (k *keeper) connect(a *attempt) (*member, error) {
+func (k *keeper) connect(a *attempt, p *place) (*member, error) {
 	k.setStatus(Connecting, k.status.Load().LastError)
 	started := time.Now()
 	way, err := k.approach(a)
 	if err != nil {
+		return nil, err
+	}
+	if err := p.confirm(a); err != nil {
+		way.access.Release()
 		return nil, err
 	}
 	m := newMember(k.ctx, a.profile, way)

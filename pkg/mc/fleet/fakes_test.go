@@ -202,6 +202,12 @@ type world struct {
 // start runs a fleet until the test ends.
 func start(t *testing.T, clusters []*mctest.Cluster, change ...func(*fleet.Options)) *world {
 	t.Helper()
+	return startWith(t, clusters, func(e *engagements) multicluster.Aware { return e }, change...)
+}
+
+// startWith is start with something around the engagements.
+func startWith(t *testing.T, clusters []*mctest.Cluster, aware func(*engagements) multicluster.Aware, change ...func(*fleet.Options)) *world {
+	t.Helper()
 	w := &world{list: newList(), method: newMethod(clusters...), engagements: &engagements{}}
 	options := fleet.Options{
 		Source:         w.list,
@@ -219,7 +225,7 @@ func start(t *testing.T, clusters []*mctest.Cluster, change ...func(*fleet.Optio
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
-	go func() { ended <- w.Start(ctx, w.engagements) }()
+	go func() { ended <- w.Start(ctx, aware(w.engagements)) }()
 	var once sync.Once
 	w.stop = func() {
 		once.Do(func() {

@@ -23,6 +23,7 @@ import (
 // from any goroutine.
 type Fleet struct {
 	options Options
+	gate    *gate
 
 	// keepers has the *keeper of each multicluster.ClusterName. Reading it takes
 	// no lock.
@@ -50,7 +51,7 @@ func New(options Options) (*Fleet, error) {
 	if err := options.complete(); err != nil {
 		return nil, err
 	}
-	return &Fleet{options: options, indexed: map[*member]struct{}{}}, nil
+	return &Fleet{options: options, gate: newGate(options.StartupLimit), indexed: map[*member]struct{}{}}, nil
 }
 
 // Start keeps the fleet until the context ends, and returns when every cluster

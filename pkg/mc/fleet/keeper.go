@@ -124,12 +124,18 @@ func (k *keeper) run() {
 	}
 	backoff := k.newBackoff()
 	for k.ctx.Err() == nil {
+		p, err := k.fleet.gate.enter(k.ctx)
+		if err != nil {
+			break // the keeper's context has ended
+		}
 		a := k.try()
-		m, err := k.connect(a)
+		m, err := k.connect(a, p)
 		k.end(a)
-		if err == nil {
+		if err != nil {
+			p.leave()
+		} else {
 			backoff = k.newBackoff()
-			err = serve(k, m)
+			err = serve(k, m, p)
 			k.disengage(m)
 		}
 		if err == nil || k.ctx.Err() != nil {

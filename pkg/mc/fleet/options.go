@@ -52,6 +52,12 @@ type Options struct {
 	// wait for its goroutines when it leaves. Defaults to 30 s.
 	ConnectTimeout time.Duration
 
+	// StartupLimit bounds how many clusters connect, or have controllers list
+	// their objects for the first time, at once. A cluster that has not answered
+	// within 1 s waits outside of the bound. Defaults to 32. Less than zero means
+	// no bound.
+	StartupLimit int
+
 	// Probe says how the health of engaged clusters is watched.
 	Probe ProbeOptions
 
@@ -121,6 +127,9 @@ func (o *Options) complete() error {
 		}
 	}
 	o.Probe.complete()
+	if o.StartupLimit == 0 {
+		o.StartupLimit = 32
+	}
 	if o.ConnectTimeout <= 0 {
 		o.ConnectTimeout = 30 * time.Second
 	}

@@ -4,12 +4,15 @@
 package fleet
 
 import (
+	"context"
 	"errors"
+	"sync"
 	"time"
 
 	"k8s.io/apimachinery/pkg/util/wait"
 
 	"github.com/rollcall-dev/rollcall/pkg/inventory"
+	"github.com/rollcall-dev/rollcall/pkg/mc/multicluster"
 )
 
 var (
@@ -32,9 +35,11 @@ type service struct {
 
 // serve keeps an engaged cluster on its profile's latest version and looks
 // after its health. It returns nil if the cluster is to be connected anew at
-// once, or leaves.
-func serve(k *keeper, m *member) error {
+// once, or leaves. The cluster has its place in the gate until it has been
+// listed for the first time.
+func serve(k *keeper, m *member, p *place) error {
 	s := &service{keeper: k, member: m, backoff: k.newBackoff()}
+	defer s.settle(p)()
 	s.health = newHealth(s)
 	defer s.health.stop()
 	for {
@@ -64,6 +69,23 @@ func serve(k *keeper, m *member) error {
 		if err != nil {
 			return err
 		}
+	}
+}
+
+// settle gives up the place when the cluster has been listed, or is not
+// within the time that an attempt has. The function that it returns ends that.
+func (s *service) settle(p *place) (stop func()) {
+	ctx, cancel := context.WithTimeout(s.ctx, s.fleet.options.ConnectTimeout)
+	var settling sync.WaitGroup
+	settling.Go(func() {
+		defer p.leave()
+		if waiter, ok := s.aware.(multicluster.SyncWaiter); ok {
+			waiter.WaitForClusterSync(ctx, s.name, s.member)
+		}
+	})
+	return func() {
+		cancel()
+		settling.Wait()
 	}
 }
 

@@ -191,6 +191,13 @@ func (m *mcManager) SetClusterHealth(name multicluster.ClusterName, cl cluster.C
 	}
 }
 
+// WaitForClusterSync implements multicluster.SyncWaiter where the coordinator does.
+func (m *mcManager) WaitForClusterSync(ctx context.Context, name multicluster.ClusterName, cl cluster.Cluster) {
+	if waiter, ok := m.coordinator.(multicluster.SyncWaiter); ok {
+		waiter.WaitForClusterSync(ctx, name, cl)
+	}
+}
+
 func (m *mcManager) GetCluster(ctx context.Context, clusterName multicluster.ClusterName) (cluster.Cluster, error) {
 	if clusterName == LocalCluster {
 		return m.local, nil

@@ -62,6 +62,14 @@ type ProviderRunnable interface {
 	Start(context.Context, Aware) error
 }
 
+// SyncWaiter is implemented by an Aware that reads much of a cluster when it is
+// engaged.
+type SyncWaiter interface {
+	// WaitForClusterSync returns when what the Aware reads of the cluster at
+	// first has been read, or the context ends, or the cluster is not engaged.
+	WaitForClusterSync(ctx context.Context, clusterName ClusterName, cl cluster.Cluster)
+}
+
 // HealthAware is implemented by an Aware that treats clusters differently
 // while they do not answer.
 type HealthAware interface {

@@ -35,7 +35,10 @@ type engagement struct {
 	unhealthy bool
 }
 
-var _ multicluster.HealthAware = &Coordinator{}
+var (
+	_ multicluster.HealthAware = &Coordinator{}
+	_ multicluster.SyncWaiter  = &Coordinator{}
+)
 
 // New returns a coordinator without components and clusters.
 func New() *Coordinator {
@@ -121,6 +124,18 @@ func (c *Coordinator) SetClusterHealth(name multicluster.ClusterName, cl cluster
 
 	for _, r := range aware {
 		tell(r, name, cl, healthy)
+	}
+}
+
+// WaitForClusterSync waits for all components that are multicluster.SyncWaiters.
+func (c *Coordinator) WaitForClusterSync(ctx context.Context, name multicluster.ClusterName, cl cluster.Cluster) {
+	c.mu.Lock()
+	aware := slices.Clone(c.aware)
+	c.mu.Unlock()
+	for _, r := range aware {
+		if waiter, ok := r.(multicluster.SyncWaiter); ok {
+			waiter.WaitForClusterSync(ctx, name, cl)
+		}
 	}
 }
 
