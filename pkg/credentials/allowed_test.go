@@ -47,13 +47,14 @@ func TestOnlyAllowedCommandsAreKnown(t *testing.T) {
 			g := NewWithT(t)
 			provider := plain("fake")
 			provider.ExecConfig.Command = test.command
-			_, err := credentials.New(credentials.Options{
+			resolver, err := credentials.New(credentials.Options{
 				Providers:       []credentials.Provider{provider},
 				PluginDirs:      []string{"/plugins"},
 				AllowedCommands: []credentials.AllowedCommand{{Command: test.allowed}},
 			})
 			if test.ok {
 				g.Expect(err).NotTo(HaveOccurred())
+				resolver.Close()
 				return
 			}
 			g.Expect(err).To(MatchError(credentials.ErrDenied))

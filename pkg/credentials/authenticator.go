@@ -178,6 +178,9 @@ func (a *authenticator) start(now time.Time, f *flight) bool {
 	f.cancel, f.started, f.done = cancel, now, make(chan struct{})
 	started := a.spawn(func() {
 		defer cancel()
+		if f.forced {
+			a.log.V(1).Info("Server refused the credential, running the plugin for another one")
+		}
 		c, err := a.obtain(ctx)
 		a.finish(f, c, err)
 	})
@@ -248,7 +251,33 @@ func (a *authenticator) finish(f *flight, c *credential, err error) {
 	case err == nil && !c.sameCertificate(old):
 		a.newCertificate() // before those who wait go on, on a new connection
 	}
+	if f.forced {
+		a.log.V(1).Info("Plugin was run for a refused credential", "outcome", outcomeOfForced(old, c, err))
+	}
 	close(f.done)
+}
+
+func outcomeOfForced(refused, c *credential, err error) string {
+	switch {
+	case err != nil:
+		return "no credential"
+	case refused != nil && c.sameAs(refused):
+		return "the same credential"
+	}
+	return "another credential"
+}
+
+// expiresIn returns how long the credential is still valid. It returns false
+// where there is none, where it does not expire, and where it has expired
+// without a run having failed: then it is not in use.
+func (a *authenticator) expiresIn(now time.Time) (left time.Duration, expires bool) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	c := a.current.Load()
+	if c == nil || c.expiry.IsZero() || (!c.isValid(now) && a.lastErr == nil) {
+		return 0, false
+	}
+	return c.expiry.Sub(now), true
 }
 
 // stop ends the run under way and lets no other start. Those who wait, and

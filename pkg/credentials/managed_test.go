@@ -127,6 +127,38 @@ func TestThe401IsTheCallersWhereThePluginHasNothingBetter(t *testing.T) {
 	g.Expect(plugin.runs()).To(HaveLen(2), "nor is the plugin run again at once")
 }
 
+func TestARunBecauseOfA401IsLogged(t *testing.T) {
+	for _, test := range []struct {
+		name    string
+		change  func(*fakePlugin)
+		outcome string
+	}{
+		{"with another token", func(p *fakePlugin) { p.answer("s3cret-2", future()) }, "another credential"},
+		{"with the same token", func(*fakePlugin) {}, "the same credential"},
+		{"without a token", func(p *fakePlugin) { p.set("code", "1") }, "no credential"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			g := NewWithT(t)
+			var log syncBuffer
+			plugin, server := newFakePlugin(t), newServer(t, "Bearer s3cret-1")
+			plugin.answer("s3cret-1", future())
+			resolver := newResolver(t, credentials.Options{Providers: []credentials.Provider{plugin.provider()}, Logger: log.logger()})
+			client := httpClient(t, resolve(t, resolver, server.profile("c1")).RESTConfig())
+			getAll(t, client, server.URL, 1, 200)
+			g.Expect(log.String()).To(BeEmpty())
+
+			server.accept("Bearer s3cret-2")
+			test.change(plugin)
+			_, _, err := get(client, server.URL)
+			g.Expect(err).NotTo(HaveOccurred())
+			g.Expect(log.String()).To(MatchRegexp(`"level"=1 "msg"="Server refused the credential, running the plugin for another one" "provider"="fake"`))
+			g.Expect(log.String()).To(ContainSubstring(`"Plugin was run for a refused credential" "provider"="fake"`))
+			g.Expect(log.String()).To(ContainSubstring(`"outcome"="` + test.outcome + `"`))
+			g.Expect(log.String()).NotTo(ContainSubstring("s3cret"))
+		})
+	}
+}
+
 func TestAPluginWithEverNewTokensIsNotRunPerRequest(t *testing.T) {
 	g := NewWithT(t)
 	plugin, server := newFakePlugin(t), newServer(t)
@@ -151,6 +183,7 @@ func TestTheCallersOwnSettingsAreKept(t *testing.T) {
 	g.Expect(plugin.runs()).To(BeEmpty(), "a request that is authorized already needs no plugin")
 
 	config = access.RESTConfig()
+	g.Expect(config.QPS).To(BeEquivalentTo(-1), "the API server's own fairness governs")
 	config.UserAgent = "me/1"
 	config.Impersonate.UserName = "someone"
 	var got http.Header

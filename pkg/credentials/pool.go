@@ -27,8 +27,9 @@ type pool struct {
 
 // poolEntry is an authenticator and its users.
 type poolEntry struct {
-	auth  *authenticator
-	links map[*managed]struct{}
+	auth    *authenticator
+	links   map[*managed]struct{}
+	metrics *providerMetrics
 }
 
 func newPool(options *Options) *pool {
@@ -50,19 +51,26 @@ func (p *pool) acquire(m *managed) (*authenticator, error) {
 	entry := p.entries[m.runKey]
 	if entry == nil {
 		// The link itself is not held: it may be released before the entry is.
-		key, invocation := m.runKey, m.invocation
-		entry = &poolEntry{links: map[*managed]struct{}{}, auth: &authenticator{
+		key, invocation, held := m.runKey, m.invocation, metrics.hold(m.provider)
+		entry = &poolEntry{links: map[*managed]struct{}{}, metrics: held, auth: &authenticator{
 			obtain: func(ctx context.Context) (*credential, error) {
-				return p.runner.run(ctx, invocation)
+				return p.runner.run(ctx, held, invocation)
 			},
 			spawn:          p.spawn,
 			newCertificate: func() { p.rewire(key) },
 			log:            p.options.Logger.WithValues("provider", m.provider, "plugin", m.invocation.name()),
 		}}
+		held.add(entry.auth)
 		p.entries[m.runKey] = entry
 	}
 	entry.links[m] = struct{}{}
 	return entry.auth, nil
+}
+
+// stop lets requests fail with the error, and takes the metrics away.
+func (e *poolEntry) stop(err error) {
+	e.auth.stop(err)
+	e.metrics.remove(e.auth)
 }
 
 // release takes the link out, and its authenticator where it was the last.
@@ -81,7 +89,7 @@ func (p *pool) release(m *managed) {
 	}
 	p.mu.Unlock()
 	if last {
-		entry.auth.stop(ErrReleased)
+		entry.stop(ErrReleased)
 	}
 }
 
@@ -130,7 +138,7 @@ func (p *pool) close() {
 	p.mu.Unlock()
 
 	for _, entry := range entries {
-		entry.auth.stop(ErrClosed)
+		entry.stop(ErrClosed)
 		for m := range entry.links {
 			m.end(ErrClosed)
 		}

@@ -22,6 +22,9 @@ type providerFile struct {
 	check func(place string, providers []Provider) error
 	log   logr.Logger
 
+	// inForce is told of each version in turn, and must return at once.
+	inForce func(providers []Provider)
+
 	reads atomic.Uint64 // numbers the reads
 
 	mu      sync.Mutex // guards what follows; not held while the file is read
@@ -45,6 +48,7 @@ func (f *providerFile) load() error {
 		return err
 	}
 	f.content, f.current, f.superseded = content, providers, make(chan struct{})
+	f.inForce(providers)
 	return nil
 }
 
@@ -90,6 +94,7 @@ func (f *providerFile) update(number uint64, content []byte, err error) (current
 	f.fault = ""
 	if !reflect.DeepEqual(providers, f.current) {
 		f.current = providers
+		f.inForce(providers)
 		f.version++
 		close(f.superseded)
 		f.superseded = make(chan struct{})

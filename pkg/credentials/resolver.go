@@ -29,6 +29,7 @@ type Resolver struct {
 	options Options
 	file    *providerFile // nil without one
 	pool    *pool
+	known   knownProviders
 }
 
 // New returns a Resolver. Its errors name the file or option, the entry and
@@ -43,10 +44,18 @@ func New(options Options) (*Resolver, error) {
 		return nil, fmt.Errorf("credentials: %w", err)
 	}
 	if options.ProviderFile != "" {
-		r.file = &providerFile{path: options.ProviderFile, check: r.checkPlugins, log: options.Logger}
+		r.file = &providerFile{
+			path:    options.ProviderFile,
+			check:   r.checkPlugins,
+			inForce: func(fromFile []Provider) { r.known.set(r.options.Providers, fromFile) },
+			log:     options.Logger,
+		}
 		if err := r.file.load(); err != nil {
 			return nil, fmt.Errorf("credentials: %w", err)
 		}
+	}
+	if r.file == nil {
+		r.known.set(options.Providers)
 	}
 	r.pool = newPool(&options)
 	return r, nil
@@ -108,7 +117,10 @@ func (r *Resolver) Resolve(ctx context.Context, profile *inventory.Profile) (*Ac
 // Close stops running plugins, waits for them to end, and closes all connections
 // of accesses that are not released yet. Requests through these accesses fail
 // with ErrClosed from then on. It may be called more than once.
-func (r *Resolver) Close() { r.pool.close() }
+func (r *Resolver) Close() {
+	r.pool.close()
+	r.known.close()
+}
 
 // providers returns those given from Go, then those of the file.
 func (r *Resolver) providers() []Provider {

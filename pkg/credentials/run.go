@@ -46,16 +46,23 @@ func newRunner(options *Options) *runner {
 	}
 }
 
-// run runs the plugin once. Errors are a *RunError, or the context's where that
-// ended. When run returns, the plugin has ended.
-func (r *runner) run(ctx context.Context, i *invocation) (*credential, error) {
+// run runs the plugin once, when its turn has come. Errors are a *RunError, or
+// the context's where that ended. When run returns, the plugin has ended.
+func (r *runner) run(ctx context.Context, m *providerMetrics, i *invocation) (*credential, error) {
 	select {
 	case r.slots <- struct{}{}:
 		defer func() { <-r.slots }()
 	case <-ctx.Done():
+		m.finished(ctx.Err())
 		return nil, ctx.Err()
 	}
+	ended := m.started()
+	c, err := r.runNow(ctx, i)
+	ended(err)
+	return c, err
+}
 
+func (r *runner) runNow(ctx context.Context, i *invocation) (*credential, error) {
 	command, execute := i.InProcess, r.executeInProcess
 	if command == "" {
 		command, execute = r.locate(i.Command), r.execute
