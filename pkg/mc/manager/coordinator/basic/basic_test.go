@@ -11,6 +11,7 @@ import (
 	"sync"
 	"testing"
 	"testing/synctest"
+	"weak"
 
 	"github.com/go-logr/logr/funcr"
 	. "github.com/onsi/gomega"
@@ -150,6 +151,23 @@ func TestAnEngagementThatHasEndedAlreadyIsForgotten(t *testing.T) {
 		c.AddAware(late)
 		g.Expect(late.engagements()).To(BeEmpty())
 	})
+}
+
+func TestNothingOfAClusterThatHasLeftIsKept(t *testing.T) {
+	g := NewWithT(t)
+	c := basic.New()
+	engage := func() (weak.Pointer[fakeCluster], func()) {
+		cl := &fakeCluster{}
+		ctx, leave := context.WithCancel(t.Context())
+		g.Expect(c.Engage(ctx, "eu", cl)).To(Succeed())
+		return weak.Make(cl), leave
+	}
+	kept, leave := engage()
+	runtime.GC()
+	g.Expect(kept.Value() == nil).To(BeFalse())
+	leave()
+	g.Eventually(func() bool { runtime.GC(); return kept.Value() == nil }).Should(BeTrue())
+	c.AddAware(&component{}) // so that c itself is not what has gone
 }
 
 func TestANameEngagedAgain(t *testing.T) {
