@@ -174,6 +174,7 @@ type mcController[request mcreconcile.ClusterAware[request]] struct {
 
 var (
 	_ manager.LeaderElectionRunnable = &mcController[mcreconcile.Request]{}
+	_ multicluster.BacklogReporter   = &mcController[mcreconcile.Request]{}
 	_ multicluster.HealthAware       = &mcController[mcreconcile.Request]{}
 	_ multicluster.SyncWaiter        = &mcController[mcreconcile.Request]{}
 )

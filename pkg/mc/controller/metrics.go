@@ -95,7 +95,7 @@ func (m *collector) Collect(ch chan<- prometheus.Metric) {
 			if c.UnsyncedSources > 0 {
 				unsynced[c.ClusterName] = c.UnsyncedSources
 			}
-			if queued := c.Queue.Waiting + c.Queue.Delayed; queued > 0 {
+			if queued := c.backlog(); queued > 0 {
 				depth[c.ClusterName] = queued
 			}
 		}

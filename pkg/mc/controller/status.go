@@ -23,6 +23,11 @@ type ClusterStatus struct {
 	Queue queue.Depth
 }
 
+// backlog is the number of requests that wait.
+func (s ClusterStatus) backlog() int {
+	return s.Queue.Waiting + s.Queue.Delayed
+}
+
 // StatusReporter is implemented by the controllers of this package.
 type StatusReporter interface {
 	// ClusterStatus returns the status of each cluster that the controller is
@@ -34,16 +39,28 @@ type StatusReporter interface {
 func (c *mcController[request]) ClusterStatus() []ClusterStatus {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
-	depths, _ := c.clusters.(interface {
-		Depth(multicluster.ClusterName) queue.Depth
-	})
 	all := make([]ClusterStatus, 0, len(c.engagements))
 	for name, e := range c.engagements {
-		status := ClusterStatus{ClusterName: name, UnsyncedSources: e.unsynced, LastError: e.lastError}
-		if depths != nil {
-			status.Queue = depths.Depth(name)
-		}
-		all = append(all, status)
+		all = append(all, ClusterStatus{
+			ClusterName: name, UnsyncedSources: e.unsynced, LastError: e.lastError, Queue: c.depthLocked(name),
+		})
 	}
 	return all
+}
+
+// ClusterBacklog implements multicluster.BacklogReporter.
+func (c *mcController[request]) ClusterBacklog(name multicluster.ClusterName) int {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	return ClusterStatus{Queue: c.depthLocked(name)}.backlog()
+}
+
+func (c *mcController[request]) depthLocked(name multicluster.ClusterName) queue.Depth {
+	depths, ok := c.clusters.(interface {
+		Depth(multicluster.ClusterName) queue.Depth
+	})
+	if !ok {
+		return queue.Depth{}
+	}
+	return depths.Depth(name)
 }

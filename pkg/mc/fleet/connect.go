@@ -42,7 +42,7 @@ func (k *keeper) connect(a *attempt, p *place) (*member, error) {
 		k.disengage(m)
 		return nil, explain(a, err)
 	}
-	k.setServer(way.access.Server())
+	k.setAccess(m)
 	k.enter(Ready)
 	k.log.Info("Cluster is engaged", "server", way.access.Server(), "provider", way.access.Provider(), "after", time.Since(started).Round(time.Millisecond))
 	return m, nil
@@ -171,15 +171,9 @@ func (k *keeper) follow(a *attempt, m *member) (exchanged bool, err error) {
 	m.config.Store(way.config)
 	m.transport.swap(way.target)
 	old.Release() // drops its connections: watches resume on the new ones
-	k.setServer(access.Server())
+	k.setAccess(m)
 	k.log.Info("Cluster's access was exchanged under it", "server", access.Server(), "provider", access.Provider())
 	return true, nil
-}
-
-func (k *keeper) setServer(server string) {
-	next := *k.status.Load()
-	next.Server = server
-	k.status.Store(&next)
 }
 
 // disengage undoes connect, as far as that came, and waits for the cluster to

@@ -142,6 +142,9 @@ type engagements struct {
 	fail   error
 }
 
+// ClusterBacklog implements multicluster.BacklogReporter.
+func (e *engagements) ClusterBacklog(multicluster.ClusterName) int { return 7 }
+
 func (e *engagements) SetClusterHealth(name multicluster.ClusterName, _ cluster.Cluster, healthy bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 
 	"golang.org/x/sync/errgroup"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -24,6 +25,7 @@ import (
 type Fleet struct {
 	options Options
 	gate    *gate
+	synced  atomic.Bool // the inventory has been read once
 
 	// keepers has the *keeper of each multicluster.ClusterName. Reading it takes
 	// no lock.
@@ -66,6 +68,7 @@ func (f *Fleet) Start(ctx context.Context, aware multicluster.Aware) error {
 		return multicluster.TerminalError(errors.New("fleet: started more than once; the manager starts it by itself"))
 	}
 
+	defer running.add(f)()
 	roll := newRoll(ctx, f, aware)
 	defer roll.wait()
 	if notifier, ok := f.options.Credentials.(credentials.ChangeNotifier); ok {
@@ -113,7 +116,7 @@ func (f *Fleet) ClusterNames() []multicluster.ClusterName {
 func (f *Fleet) Status() []ClusterStatus {
 	var all []ClusterStatus
 	f.keepers.Range(func(_, k any) bool {
-		all = append(all, *k.(*keeper).status.Load())
+		all = append(all, k.(*keeper).report())
 		return true
 	})
 	return all
@@ -259,6 +262,7 @@ func (r *roll) Remove(key inventory.Key) {
 
 // Synced implements inventory.Sink.
 func (r *roll) Synced() {
+	r.fleet.synced.Store(true)
 	log.FromContext(r.ctx).Info("Inventory has been read", "profiles", len(r.entries))
 }
 

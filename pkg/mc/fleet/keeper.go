@@ -195,7 +195,31 @@ func (k *keeper) setStatus(state State, lastError string) {
 	next := *k.status.Load()
 	if next.State != state {
 		next.State, next.Since = state, time.Now()
+		transitions.WithLabelValues(string(state)).Inc()
+		k.log.V(1).Info("Cluster has come to another state", "state", state)
 	}
 	next.LastError = lastError
 	k.status.Store(&next)
+}
+
+// setAccess notes how the cluster is reached.
+func (k *keeper) setAccess(m *member) {
+	next := *k.status.Load()
+	next.Server, next.Provider, next.UID = m.access.Server(), m.access.Provider(), m.identity.uid
+	k.status.Store(&next)
+}
+
+// report returns the status with what is looked up when it is asked for. It
+// may be called from any goroutine.
+func (k *keeper) report() ClusterStatus {
+	status, profile := *k.status.Load(), k.latest.Load()
+	status.ClusterID, status.ClusterSet = inventory.ClusterID(profile), inventory.ClusterSet(profile)
+	status.Version = profile.Status.Version.Kubernetes
+	if m := k.engaged.Load(); m != nil {
+		status.OpenWatches = int(m.transport.watches.Load())
+	}
+	if reporter, ok := k.aware.(multicluster.BacklogReporter); ok {
+		status.Queued = reporter.ClusterBacklog(k.name)
+	}
+	return status
 }

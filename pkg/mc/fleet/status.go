@@ -31,20 +31,37 @@ const (
 	Leaving State = "Leaving"
 )
 
+// states has all of them, in the order in which a cluster goes through them.
+var states = []State{Pending, Connecting, Syncing, Ready, Degraded, Backoff, Leaving}
+
 // ClusterStatus is the state of one cluster. It holds no secret.
 type ClusterStatus struct {
 	// Name is the cluster's name in the fleet.
-	Name multicluster.ClusterName
+	Name multicluster.ClusterName `json:"name"`
 	// Profile is the key of its profile.
-	Profile inventory.Key
+	Profile inventory.Key `json:"profile"`
 	// State is the cluster's state.
-	State State
+	State State `json:"state"`
 	// Since is when it came to that state.
-	Since time.Time
-	// Server is the URL of its API server, as far as it is known.
-	Server string
+	Since time.Time `json:"since"`
 	// LastError is what failed last, "" if nothing has since it became Ready.
-	LastError string
+	LastError string `json:"lastError,omitempty"`
+	// Server is the URL of its API server, as far as it is known.
+	Server string `json:"server,omitempty"`
+	// Provider is the name of the access provider in use (KEP-5339).
+	Provider string `json:"provider,omitempty"`
+	// UID is that of the cluster's namespace kube-system, where it can be read.
+	UID string `json:"uid,omitempty"`
+	// ClusterID and ClusterSet are what the profile says (KEP-2149).
+	ClusterID  string `json:"clusterID,omitempty"`
+	ClusterSet string `json:"clusterSet,omitempty"`
+	// Version is the Kubernetes version that the profile gives (KEP-4322).
+	Version string `json:"version,omitempty"`
+	// OpenWatches is the number of watches on the cluster.
+	OpenWatches int `json:"openWatches"`
+	// Queued is the number of requests for the cluster in the controllers'
+	// queues.
+	Queued int `json:"queued"`
 }
 
 // String gives the state and what failed last.

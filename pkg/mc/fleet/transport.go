@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -29,6 +30,8 @@ type swapTransport struct {
 	current atomic.Pointer[target]
 	// sign is when something came from the cluster last, in Unix nanoseconds.
 	sign atomic.Int64
+	// watches is the number of watches that are open.
+	watches atomic.Int64
 }
 
 // target is where requests go and how.
@@ -117,7 +120,12 @@ func (t *swapTransport) send(req *http.Request, current *target) (*http.Response
 		t.signed()
 	}
 	if resp.StatusCode != http.StatusSwitchingProtocols { // whose body is written to as well
-		resp.Body = &signingBody{ReadCloser: resp.Body, transport: t}
+		body := &signingBody{ReadCloser: resp.Body, transport: t}
+		if isWatch(req) {
+			t.watches.Add(1)
+			body.closed = sync.OnceFunc(func() { t.watches.Add(-1) })
+		}
+		resp.Body = body
 	}
 	return resp, nil
 }
@@ -135,6 +143,20 @@ func (t *swapTransport) lastSign() time.Time {
 type signingBody struct {
 	io.ReadCloser
 	transport *swapTransport
+	closed    func() // called when it is closed, if not nil
+}
+
+// Close implements io.Closer.
+func (b *signingBody) Close() error {
+	if b.closed != nil {
+		b.closed()
+	}
+	return b.ReadCloser.Close()
+}
+
+func isWatch(req *http.Request) bool {
+	query := req.URL.Query()
+	return query.Get("watch") == "true" || query.Get("watch") == "1"
 }
 
 func (b *signingBody) Read(p []byte) (int, error) {

@@ -191,6 +191,14 @@ func (m *mcManager) SetClusterHealth(name multicluster.ClusterName, cl cluster.C
 	}
 }
 
+// ClusterBacklog implements multicluster.BacklogReporter where the coordinator does.
+func (m *mcManager) ClusterBacklog(name multicluster.ClusterName) int {
+	if reporter, ok := m.coordinator.(multicluster.BacklogReporter); ok {
+		return reporter.ClusterBacklog(name)
+	}
+	return 0
+}
+
 // WaitForClusterSync implements multicluster.SyncWaiter where the coordinator does.
 func (m *mcManager) WaitForClusterSync(ctx context.Context, name multicluster.ClusterName, cl cluster.Cluster) {
 	if waiter, ok := m.coordinator.(multicluster.SyncWaiter); ok {

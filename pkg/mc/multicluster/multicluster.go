@@ -70,6 +70,13 @@ type SyncWaiter interface {
 	WaitForClusterSync(ctx context.Context, clusterName ClusterName, cl cluster.Cluster)
 }
 
+// BacklogReporter is implemented by an Aware that has a queue.
+type BacklogReporter interface {
+	// ClusterBacklog returns the number of requests queued for a cluster. It
+	// returns at once and may be called from any goroutine.
+	ClusterBacklog(clusterName ClusterName) int
+}
+
 // HealthAware is implemented by an Aware that treats clusters differently
 // while they do not answer.
 type HealthAware interface {

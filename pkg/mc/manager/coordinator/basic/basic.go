@@ -36,8 +36,9 @@ type engagement struct {
 }
 
 var (
-	_ multicluster.HealthAware = &Coordinator{}
-	_ multicluster.SyncWaiter  = &Coordinator{}
+	_ multicluster.BacklogReporter = &Coordinator{}
+	_ multicluster.HealthAware     = &Coordinator{}
+	_ multicluster.SyncWaiter      = &Coordinator{}
 )
 
 // New returns a coordinator without components and clusters.
@@ -129,14 +130,29 @@ func (c *Coordinator) SetClusterHealth(name multicluster.ClusterName, cl cluster
 
 // WaitForClusterSync waits for all components that are multicluster.SyncWaiters.
 func (c *Coordinator) WaitForClusterSync(ctx context.Context, name multicluster.ClusterName, cl cluster.Cluster) {
-	c.mu.Lock()
-	aware := slices.Clone(c.aware)
-	c.mu.Unlock()
-	for _, r := range aware {
+	for _, r := range c.components() {
 		if waiter, ok := r.(multicluster.SyncWaiter); ok {
 			waiter.WaitForClusterSync(ctx, name, cl)
 		}
 	}
+}
+
+// ClusterBacklog adds up what all components that are
+// multicluster.BacklogReporters have queued.
+func (c *Coordinator) ClusterBacklog(name multicluster.ClusterName) int {
+	total := 0
+	for _, r := range c.components() {
+		if reporter, ok := r.(multicluster.BacklogReporter); ok {
+			total += reporter.ClusterBacklog(name)
+		}
+	}
+	return total
+}
+
+func (c *Coordinator) components() []multicluster.Aware {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return slices.Clone(c.aware)
 }
 
 func (c *Coordinator) isUnhealthy(e *engagement) bool {

@@ -1,0 +1,74 @@
+// Copyright The Rollcall Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package fleet
+
+import (
+	"maps"
+	"slices"
+	"sync"
+
+	"github.com/prometheus/client_golang/prometheus"
+	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
+)
+
+var (
+	clustersDesc = prometheus.NewDesc("rollcall_fleet_clusters",
+		"Number of clusters on the roll by state.", []string{"state"}, nil)
+
+	transitions = prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "rollcall_fleet_transitions_total",
+		Help: "Number of times that a cluster came to a state.",
+	}, []string{"state"})
+
+	// running collects from all fleets that run.
+	running = &collector{}
+)
+
+func init() {
+	ctrlmetrics.Registry.MustRegister(running, transitions)
+}
+
+type collector struct {
+	mu     sync.Mutex // guards fleets
+	fleets map[*Fleet]struct{}
+}
+
+// add includes a fleet until the function that it returns is called.
+func (c *collector) add(f *Fleet) (remove func()) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.fleets == nil {
+		c.fleets = map[*Fleet]struct{}{}
+	}
+	c.fleets[f] = struct{}{}
+	return func() {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		delete(c.fleets, f)
+	}
+}
+
+// Describe implements prometheus.Collector.
+func (c *collector) Describe(ch chan<- *prometheus.Desc) {
+	ch <- clustersDesc
+}
+
+// Collect implements prometheus.Collector.
+func (c *collector) Collect(ch chan<- prometheus.Metric) {
+	c.mu.Lock()
+	fleets := slices.Collect(maps.Keys(c.fleets))
+	c.mu.Unlock()
+	if len(fleets) == 0 {
+		return
+	}
+	counts := map[State]int{}
+	for _, f := range fleets {
+		for _, status := range f.Status() {
+			counts[status.State]++
+		}
+	}
+	for _, state := range states {
+		ch <- prometheus.MustNewConstMetric(clustersDesc, prometheus.GaugeValue, float64(counts[state]), string(state))
+	}
+}

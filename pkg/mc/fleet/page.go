@@ -1,0 +1,91 @@
+// Copyright The Rollcall Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package fleet
+
+import (
+	"bytes"
+	"cmp"
+	_ "embed"
+	"encoding/json"
+	"html/template"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+)
+
+//go:embed page.html
+var pageText string
+
+var pageTemplate = template.Must(template.New("fleet").Funcs(template.FuncMap{
+	"ago": func(t time.Time) string { return time.Since(t).Round(time.Second).String() },
+}).Parse(pageText))
+
+// StatusHandler serves the state of every cluster on the roll: a page, or JSON
+// for a request with ?format=json or that accepts application/json alone. It
+// shows no secret, but names, addresses and errors of clusters. It is not
+// served unless a program says so:
+//
+//	err := mgr.AddMetricsServerExtraHandler("/fleet", fleet.StatusHandler())
+func (f *Fleet) StatusHandler() http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+		if req.Method != http.MethodGet && req.Method != http.MethodHead {
+			w.Header().Set("Allow", "GET, HEAD")
+			http.Error(w, "method not allowed", http.StatusMethodNotAllowed)
+			return
+		}
+		all := f.Status()
+		slices.SortFunc(all, func(a, b ClusterStatus) int { return cmp.Compare(a.Name, b.Name) })
+		var body bytes.Buffer
+		contentType, err := "application/json", error(nil)
+		if wantsJSON(req) {
+			if all == nil {
+				all = []ClusterStatus{}
+			}
+			err = json.NewEncoder(&body).Encode(map[string]any{"clusters": all})
+		} else {
+			contentType = "text/html; charset=utf-8"
+			err = pageTemplate.Execute(&body, newPage(all))
+		}
+		if err != nil {
+			http.Error(w, err.Error(), http.StatusInternalServerError)
+			return
+		}
+		w.Header().Set("Content-Type", contentType)
+		w.Header().Set("Cache-Control", "no-store")
+		_, _ = w.Write(body.Bytes())
+	})
+}
+
+func wantsJSON(req *http.Request) bool {
+	accept := req.Header.Get("Accept")
+	return req.URL.Query().Get("format") == "json" ||
+		strings.Contains(accept, "application/json") && !strings.Contains(accept, "text/html")
+}
+
+type page struct {
+	Clusters []ClusterStatus
+	Counts   []stateCount
+}
+
+type stateCount struct {
+	State State
+	Count int
+}
+
+func newPage(all []ClusterStatus) page {
+	p := page{Clusters: all}
+	for _, state := range states {
+		count := 0
+		for _, status := range all {
+			if status.State == state {
+				count++
+			}
+		}
+		if count > 0 {
+			p.Counts = append(p.Counts, stateCount{state, count})
+		}
+	}
+	return p
+}

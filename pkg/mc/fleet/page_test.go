@@ -1,0 +1,139 @@
+// Copyright The Rollcall Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package fleet_test
+
+import (
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+	"sigs.k8s.io/cluster-inventory-api/apis/v1alpha1"
+	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
+
+	"github.com/rollcall-dev/rollcall/pkg/inventory"
+	"github.com/rollcall-dev/rollcall/pkg/mc/fleet"
+	"github.com/rollcall-dev/rollcall/pkg/mc/mctest"
+)
+
+// twoOfThree returns a fleet of which one cluster cannot be reached.
+func twoOfThree(t *testing.T) (*world, *mctest.Fleet) {
+	t.Helper()
+	g := NewWithT(t)
+	f := mctest.NewFleet(t, 3)
+	f.Cluster(2).Fault(mctest.Refuse)
+	w := start(t, f.Clusters(), func(o *fleet.Options) { o.MinBackoff, o.MaxBackoff = time.Hour, time.Hour })
+	for _, c := range f.Clusters() {
+		p := profile(c.Name(), c.Config().Host)
+		p.Status.Version.Kubernetes = "v1.37.1"
+		p.Status.Properties = []v1alpha1.Property{
+			{Name: inventory.PropertyClusterID, Value: "id-of-" + c.Name()},
+			{Name: inventory.PropertyClusterSet, Value: "<b>production</b>"},
+		}
+		w.list.put(p)
+	}
+	g.Eventually(w.state(name(f.Cluster(0)))).WithTimeout(patience).Should(Equal(fleet.Ready))
+	g.Eventually(w.state(name(f.Cluster(1)))).WithTimeout(patience).Should(Equal(fleet.Ready))
+	g.Eventually(w.state(name(f.Cluster(2)))).WithTimeout(patience).Should(Equal(fleet.Backoff))
+	return w, f
+}
+
+func TestTheStatusIsServedAsJSON(t *testing.T) {
+	g := NewWithT(t)
+	w, f := twoOfThree(t)
+	cl, err := w.Get(t.Context(), name(f.Cluster(0)))
+	g.Expect(err).NotTo(HaveOccurred())
+	names(t, g, cl) // starts a watch
+
+	get := func(target, accept string) *httptest.ResponseRecorder {
+		req := httptest.NewRequest(http.MethodGet, target, nil)
+		req.Header.Set("Accept", accept)
+		resp := httptest.NewRecorder()
+		w.StatusHandler().ServeHTTP(resp, req)
+		return resp
+	}
+	for _, resp := range []*httptest.ResponseRecorder{get("/fleet?format=json", ""), get("/fleet", "application/json")} {
+		g.Expect(resp.Header().Get("Content-Type")).To(Equal("application/json"))
+		var body struct {
+			Clusters []fleet.ClusterStatus `json:"clusters"`
+		}
+		g.Expect(json.Unmarshal(resp.Body.Bytes(), &body)).To(Succeed())
+		g.Expect(body.Clusters).To(HaveLen(3))
+		first, last := body.Clusters[0], body.Clusters[2]
+		g.Expect(first.Name).To(Equal(name(f.Cluster(0))), "in the order of names")
+		g.Expect(first.State).To(Equal(fleet.Ready))
+		g.Expect(first.Server).To(Equal(f.Cluster(0).Config().Host))
+		g.Expect(first.UID).To(BeEquivalentTo(f.Cluster(0).UID()))
+		g.Expect(first.ClusterID).To(Equal("id-of-cluster-0"))
+		g.Expect(first.ClusterSet).To(Equal("<b>production</b>"))
+		g.Expect(first.Version).To(Equal("v1.37.1"))
+		g.Expect(first.OpenWatches).To(Equal(1))
+		g.Expect(first.Queued).To(Equal(7))
+		g.Expect(first.Since).To(BeTemporally("~", time.Now(), patience))
+		g.Expect(last.State).To(Equal(fleet.Backoff))
+		g.Expect(last.LastError).NotTo(BeEmpty())
+		g.Expect(resp.Body.String()).NotTo(ContainSubstring(f.Cluster(0).AdminToken()))
+	}
+}
+
+func TestTheStatusIsServedAsAPage(t *testing.T) {
+	g := NewWithT(t)
+	w, f := twoOfThree(t)
+	resp := httptest.NewRecorder()
+	w.StatusHandler().ServeHTTP(resp, httptest.NewRequest(http.MethodGet, "/fleet", nil))
+	g.Expect(resp.Header().Get("Content-Type")).To(HavePrefix("text/html"))
+	text := resp.Body.String()
+	g.Expect(text).To(ContainSubstring("3 clusters"))
+	g.Expect(text).To(ContainSubstring("2 Ready"))
+	g.Expect(text).To(ContainSubstring("1 Backoff"))
+	g.Expect(text).To(ContainSubstring(f.Cluster(0).Config().Host))
+	g.Expect(text).To(ContainSubstring("&lt;b&gt;production"), "what a profile says is text")
+
+	resp = httptest.NewRecorder()
+	w.StatusHandler().ServeHTTP(resp, httptest.NewRequest(http.MethodPost, "/fleet", nil))
+	g.Expect(resp.Code).To(Equal(http.StatusMethodNotAllowed))
+}
+
+func TestReadinessCanAskForAShareOfTheFleet(t *testing.T) {
+	g := NewWithT(t)
+	unread, err := fleet.New(fleet.Options{Source: newList(), Credentials: newMethod()})
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(unread.ReadyCheck(0)(nil)).To(MatchError(ContainSubstring("not been read")))
+
+	w, _ := twoOfThree(t)
+	g.Expect(w.ReadyCheck(0.5)(nil)).To(Succeed())
+	g.Expect(w.ReadyCheck(2.0 / 3)(nil)).To(Succeed())
+	g.Expect(w.ReadyCheck(0.9)(nil)).To(MatchError(ContainSubstring("2 of 3 clusters are ready, 90 % must be")))
+}
+
+func TestStatesAreCounted(t *testing.T) {
+	g := NewWithT(t)
+	g.Expect(gauges("rollcall_fleet_clusters")).To(BeEmpty(), "no fleet runs")
+	w, _ := twoOfThree(t)
+	g.Expect(gauges("rollcall_fleet_clusters")).To(And(
+		HaveKeyWithValue("Ready", 2.0), HaveKeyWithValue("Backoff", 1.0), HaveKeyWithValue("Degraded", 0.0)))
+	g.Expect(gauges("rollcall_fleet_transitions_total")["Ready"]).To(BeNumerically(">=", 2))
+	w.stop()
+	g.Expect(gauges("rollcall_fleet_clusters")).To(BeEmpty())
+}
+
+// gauges returns what is scraped of a metric by the value of its only label.
+func gauges(name string) map[string]float64 {
+	families, err := ctrlmetrics.Registry.Gather()
+	if err != nil {
+		return nil
+	}
+	values := map[string]float64{}
+	for _, family := range families {
+		if family.GetName() != name {
+			continue
+		}
+		for _, m := range family.GetMetric() {
+			values[m.GetLabel()[0].GetValue()] = m.GetGauge().GetValue() + m.GetCounter().GetValue()
+		}
+	}
+	return values
+}

@@ -1,0 +1,34 @@
+// Copyright The Rollcall Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package fleet
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+
+	"sigs.k8s.io/controller-runtime/pkg/healthz"
+)
+
+// ReadyCheck returns a check for the manager's readiness probe: it passes once
+// the inventory has been read and at least the share of the clusters on the
+// roll, from 0 to 1, is Ready. An empty roll passes.
+func (f *Fleet) ReadyCheck(share float64) healthz.Checker {
+	return func(*http.Request) error {
+		if !f.synced.Load() {
+			return errors.New("the inventory has not been read yet")
+		}
+		ready, all := 0, 0
+		for _, status := range f.Status() {
+			all++
+			if status.State == Ready {
+				ready++
+			}
+		}
+		if float64(ready) < share*float64(all) {
+			return fmt.Errorf("%d of %d clusters are ready, %.0f %% must be", ready, all, share*100)
+		}
+		return nil
+	}
+}
