@@ -25,8 +25,8 @@ type endpoint struct {
 	ProxyURL           string
 	DisableCompression bool
 
-	// hostPort is the server's host, in lower case, and its port.
-	hostPort string
+	host     string // the server's host and port as the profile spells them
+	hostPort string // the same in lower case and with a port
 }
 
 // newEndpoint takes the endpoint from an access provider of a profile, as far
@@ -42,6 +42,7 @@ func newEndpoint(cluster *clientcmdv1.Cluster, provider *Provider) (*endpoint, e
 		ServerName:         cluster.TLSServerName,
 		Insecure:           cluster.InsecureSkipTLSVerify,
 		DisableCompression: cluster.DisableCompression,
+		host:               server.Host,
 		hostPort:           hostPort(server),
 	}
 	if !allowsServer(provider.AllowedServers, server) {

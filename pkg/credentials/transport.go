@@ -109,6 +109,9 @@ func (t *authRoundTripper) check(request *http.Request) error {
 	default:
 		return fmt.Errorf("%w: a request by %s would show the credential", ErrDenied, request.URL.Scheme)
 	}
+	if request.URL.Host == t.link.endpoint.host {
+		return nil
+	}
 	if got, want := hostPort(request.URL), t.link.endpoint.hostPort; got != want {
 		return fmt.Errorf("%w: a request to %s, but the credential is for %s", ErrDenied, got, want)
 	}
