@@ -13,7 +13,9 @@ import (
 )
 
 // detachingCache is a cache whose informers forget the event handlers that
-// were added through it when a context ends.
+// were added through it when a context ends. It waits for these handlers alone,
+// as soon as they have had their initial events: the cache's own ways to wait
+// look ten times a second, and for all informers of the cluster.
 type detachingCache struct {
 	cache.Cache
 
@@ -28,11 +30,27 @@ type attachment struct {
 }
 
 func (c *detachingCache) GetInformer(ctx context.Context, obj client.Object, opts ...cache.InformerGetOption) (cache.Informer, error) {
-	informer, err := c.Cache.GetInformer(ctx, obj, opts...)
+	informer, err := c.Cache.GetInformer(ctx, obj, append(opts, cache.BlockUntilSynced(false))...)
 	if err != nil {
 		return nil, err
 	}
 	return &detachingInformer{Informer: informer, cache: c}, nil
+}
+
+// WaitForCacheSync returns true when the handlers have had their initial
+// events, and false if the context ends before that.
+func (c *detachingCache) WaitForCacheSync(ctx context.Context) bool {
+	c.mu.Lock()
+	ended, attached := c.ended, c.attached
+	c.mu.Unlock()
+	for _, a := range attached {
+		select {
+		case <-a.registration.HasSyncedChecker().Done():
+		case <-ctx.Done():
+			return false
+		}
+	}
+	return !ended
 }
 
 // detachOnEnd takes the handlers off when the context ends, also those that
