@@ -9,10 +9,24 @@
 //	src := inventory.Restart(hub.New(hubConfig, hub.Options{Namespace: "fleet"}))
 //	err := src.Run(ctx, sink)
 //
+// Sources are put together from sources. [Select] keeps the profiles that match,
+// [Merge] joins several sources, [Rename] gives clusters other names, [Dedupe]
+// finds profiles that are of one cluster, and [Restart] runs a source again
+// when it fails. All are level-triggered: what a sink ends up with depends on
+// the profiles there are, not on the way they came.
+//
+//	src := inventory.Dedupe(inventory.Merge(
+//		inventory.Rename(hubA, inventory.Prefix("a#")),
+//		inventory.Rename(hubB, inventory.Prefix("b#")),
+//	))
+//
 // The package also reads profiles, so that nobody else needs to know where
 // things stand in one: [ClusterName], [ClusterID], [ClusterSet],
-// [AccessProviders] and [Property]. [Fingerprint] tells whether two versions
-// of a profile lead to the same connection.
+// [KubernetesVersion], [HealthOf], [AccessProviders] and [Property].
+// [Fingerprint] tells whether two versions of a profile lead to the same
+// connection.
+//
+// Clusters that no hub lists get their profiles from [Synthesize].
 //
 // A profile handed from one part to another is shared and must not be changed
 // by anyone; use DeepCopy first. No profile holds a secret.

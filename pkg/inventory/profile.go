@@ -66,13 +66,6 @@ func ClusterID(profile *Profile) string {
 	return id
 }
 
-// ClusterSet returns the name of the cluster's ClusterSet (KEP-2149), or ""
-// where the profile does not give one.
-func ClusterSet(profile *Profile) string {
-	set, _ := Property(profile, PropertyClusterSet)
-	return set
-}
-
 // AccessProviders returns the ways to reach the cluster: those under
 // status.accessProviders, then those under the deprecated
 // status.credentialProviders whose name is not among the former (KEP-5339).

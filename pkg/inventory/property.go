@@ -1,0 +1,99 @@
+// Copyright The Rollcall Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package inventory
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/api/resource"
+)
+
+// PropertyOperator relates a property to the values of an expression.
+type PropertyOperator string
+
+const (
+	// PropertyIn holds for a property whose value is one of the values.
+	PropertyIn PropertyOperator = "In"
+
+	// PropertyNotIn holds for a property whose value is none of the values, and
+	// where there is no such property.
+	PropertyNotIn PropertyOperator = "NotIn"
+
+	// PropertyExists holds where there is such a property.
+	PropertyExists PropertyOperator = "Exists"
+
+	// PropertyDoesNotExist holds where there is none.
+	PropertyDoesNotExist PropertyOperator = "DoesNotExist"
+
+	// PropertyGreaterThan holds for a property that is a quantity, such as 16 or
+	// 64Gi, above the one value.
+	PropertyGreaterThan PropertyOperator = "Gt"
+
+	// PropertyLessThan holds for a property that is a quantity below the one
+	// value.
+	PropertyLessThan PropertyOperator = "Lt"
+)
+
+// PropertyExpression is a condition on one property of a profile. It is what a
+// requirement of a label selector is to labels; values need not be of the form
+// of a label's.
+type PropertyExpression struct {
+	// Name of the property. Required.
+	Name string
+
+	// Operator relates the property's value to Values. Required.
+	Operator PropertyOperator
+
+	// Values: at least one for In and NotIn, one quantity for Gt and Lt, none
+	// for Exists and DoesNotExist.
+	Values []string
+}
+
+func (e PropertyExpression) predicate() (Predicate, error) {
+	if e.Name == "" {
+		return nil, errors.New("the name must not be empty")
+	}
+	name, values := e.Name, slices.Clone(e.Values)
+	switch e.Operator {
+	case PropertyIn, PropertyNotIn:
+		if len(values) == 0 {
+			return nil, fmt.Errorf("operator %s needs values", e.Operator)
+		}
+		in := e.Operator == PropertyIn
+		return func(profile *Profile) bool {
+			value, ok := Property(profile, name)
+			return (ok && slices.Contains(values, value)) == in
+		}, nil
+	case PropertyExists, PropertyDoesNotExist:
+		if len(values) > 0 {
+			return nil, fmt.Errorf("operator %s takes no values", e.Operator)
+		}
+		exists := e.Operator == PropertyExists
+		return func(profile *Profile) bool {
+			_, ok := Property(profile, name)
+			return ok == exists
+		}, nil
+	case PropertyGreaterThan, PropertyLessThan:
+		if len(values) != 1 {
+			return nil, fmt.Errorf("operator %s takes one value", e.Operator)
+		}
+		limit, err := resource.ParseQuantity(values[0])
+		if err != nil {
+			return nil, fmt.Errorf("operator %s: %q: %w", e.Operator, values[0], err)
+		}
+		sign := 1
+		if e.Operator == PropertyLessThan {
+			sign = -1
+		}
+		return func(profile *Profile) bool {
+			value, _ := Property(profile, name)
+			quantity, err := resource.ParseQuantity(value)
+			return err == nil && quantity.Cmp(limit.DeepCopy()) == sign
+		}, nil
+	default:
+		return nil, fmt.Errorf("there is no operator %q", e.Operator)
+	}
+}

@@ -1,0 +1,157 @@
+// Copyright The Rollcall Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package inventory
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"net/url"
+	"unicode/utf8"
+
+	apivalidation "k8s.io/apimachinery/pkg/api/validation"
+	metav1validation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"sigs.k8s.io/cluster-inventory-api/apis/v1alpha1"
+)
+
+const (
+	maxPropertyName  = 253
+	maxPropertyValue = 1024
+	maxClusterID     = 128
+)
+
+var privateKey = []byte("PRIVATE KEY-----")
+
+// Validate tells what is wrong with a profile before it is handed out or
+// written to a hub: what the schema of the API rejects (KEP-4322), what its
+// text asks for (the label with the manager's name; an ID as in KEP-2149), and
+// what must not be in it: passwords in URLs, private keys, paths of files.
+// All that is wrong is joined in the error.
+func Validate(profile *Profile) error {
+	metadata := field.NewPath("metadata")
+	errs := apivalidation.ValidateObjectMeta(&profile.ObjectMeta, true, apivalidation.NameIsDNSSubdomain, metadata)
+
+	manager := profile.Spec.ClusterManager.Name
+	managerPath := field.NewPath("spec", "clusterManager", "name")
+	if manager == "" {
+		errs = append(errs, field.Required(managerPath, "says what manages the cluster"))
+	} else {
+		for _, message := range validation.IsValidLabelValue(manager) {
+			errs = append(errs, field.Invalid(managerPath, manager, message))
+		}
+	}
+	if label := profile.Labels[v1alpha1.LabelClusterManagerKey]; label != manager {
+		errs = append(errs, field.Invalid(metadata.Child("labels").Key(v1alpha1.LabelClusterManagerKey), label, "must be the name of the manager"))
+	}
+
+	status := field.NewPath("status")
+	errs = append(errs, metav1validation.ValidateConditions(profile.Status.Conditions, status.Child("conditions"))...)
+	errs = append(errs, validateProperties(profile.Status.Properties, status.Child("properties"))...)
+	errs = append(errs, validateAccess(profile.Status.AccessProviders, status.Child("accessProviders"))...)
+	errs = append(errs, validateAccess(profile.Status.CredentialProviders, status.Child("credentialProviders"))...)
+	return errs.ToAggregate()
+}
+
+func validateProperties(properties []v1alpha1.Property, path *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	names := sets.New[string]()
+	for i, property := range properties {
+		path := path.Index(i)
+		errs = append(errs, validateLength(property.Name, maxPropertyName, path.Child("name"))...)
+		errs = append(errs, validateLength(property.Value, maxPropertyValue, path.Child("value"))...)
+		if names.Has(property.Name) {
+			errs = append(errs, field.Duplicate(path.Child("name"), property.Name))
+		}
+		names.Insert(property.Name)
+		if property.LastObservedTime.IsZero() {
+			errs = append(errs, field.Required(path.Child("lastObservedTime"), "the API rejects null"))
+		}
+		if property.Name == PropertyClusterID {
+			errs = append(errs, validateLength(property.Value, maxClusterID, path.Child("value"))...)
+			for _, message := range validation.IsDNS1123Subdomain(property.Value) {
+				errs = append(errs, field.Invalid(path.Child("value"), property.Value, message))
+			}
+		}
+	}
+	return errs
+}
+
+func validateLength(text string, limit int, path *field.Path) field.ErrorList {
+	switch {
+	case text == "":
+		return field.ErrorList{field.Required(path, "")}
+	case utf8.RuneCountInString(text) > limit:
+		return field.ErrorList{field.TooLong(path, "", limit)}
+	}
+	return nil
+}
+
+func validateAccess(providers []AccessProvider, path *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	names := sets.New[string]()
+	for i := range providers {
+		provider, path := &providers[i], path.Index(i)
+		if provider.Name == "" {
+			errs = append(errs, field.Required(path.Child("name"), ""))
+		}
+		if names.Has(provider.Name) {
+			errs = append(errs, field.Duplicate(path.Child("name"), provider.Name))
+		}
+		names.Insert(provider.Name)
+
+		cluster, path := &provider.Cluster, path.Child("cluster")
+		if cluster.Server == "" {
+			errs = append(errs, field.Required(path.Child("server"), ""))
+		}
+		errs = append(errs, validateURL(cluster.Server, path.Child("server"))...)
+		errs = append(errs, validateURL(cluster.ProxyURL, path.Child("proxy-url"))...)
+		if cluster.CertificateAuthority != "" {
+			errs = append(errs, field.Forbidden(path.Child("certificate-authority"), "a path means nothing elsewhere; use certificate-authority-data"))
+		}
+		if bytes.Contains(cluster.CertificateAuthorityData, privateKey) {
+			errs = append(errs, field.Forbidden(path.Child("certificate-authority-data"), "there is a private key in it"))
+		}
+		for j, extension := range cluster.Extensions {
+			path := path.Child("extensions").Index(j)
+			if extension.Name == "" {
+				errs = append(errs, field.Required(path.Child("name"), ""))
+			}
+			if err := validateExtension(extension.Extension); err != nil {
+				errs = append(errs, field.Forbidden(path.Child("extension"), err.Error()))
+			}
+		}
+	}
+	return errs
+}
+
+// validateURL says what is wrong with a URL without repeating it.
+func validateURL(text string, path *field.Path) field.ErrorList {
+	parsed, err := url.Parse(text)
+	switch {
+	case err != nil:
+		return field.ErrorList{field.Forbidden(path, "it is not a URL")}
+	case parsed.User != nil:
+		return field.ErrorList{field.Forbidden(path, "there are credentials in it")}
+	}
+	return nil
+}
+
+// validateExtension wants what the schema of the API wants, an object.
+func validateExtension(extension json.Marshaler) error {
+	text, err := extension.MarshalJSON()
+	if err != nil {
+		return errors.New("it is not JSON")
+	}
+	object := map[string]json.RawMessage{}
+	if err := json.Unmarshal(text, &object); err != nil || object == nil {
+		return errors.New("it must be a JSON object")
+	}
+	if bytes.Contains(text, privateKey) {
+		return errors.New("there is a private key in it")
+	}
+	return nil
+}
