@@ -15,7 +15,7 @@ import (
 )
 
 // health asks an engaged cluster now and then who it is, unless it has shown
-// life by itself. It belongs to the keeper's goroutine; only the question is
+// life by itself over connections that have not been dropped. It belongs to the keeper's goroutine; only the question is
 // asked from another.
 type health struct {
 	*service
@@ -65,8 +65,9 @@ func (h *health) due() <-chan time.Time {
 // ask asks the cluster who it is. The answer comes to answers.
 func (h *health) ask() {
 	alive := h.member.transport.lastSign().After(h.asked)
+	sameAsBefore := !h.member.transport.dropped.Swap(false)
 	h.asked = time.Now()
-	if alive && h.failures == 0 {
+	if alive && sameAsBefore && h.failures == 0 {
 		h.timer.Reset(h.interval())
 		return
 	}

@@ -90,6 +90,22 @@ func TestAClusterThatIsRebuiltInPlaceIsEngagedAnew(t *testing.T) {
 	g.Expect(names(t, g, w.engagements.of("fleet/eu")[1].cluster)).To(BeEmpty())
 }
 
+func TestAClusterThatIsRebuiltInPlaceCannotHideBehindSignsOfLife(t *testing.T) {
+	g := NewWithT(t)
+	c := mctest.New(t)
+	w := start(t, []*mctest.Cluster{c}, func(o *fleet.Options) { o.Probe.Interval = 200 * time.Millisecond })
+	w.list.put(profile("eu", c.Config().Host))
+	g.Eventually(w.state("fleet/eu")).WithTimeout(patience).Should(Equal(fleet.Ready))
+	cl := w.engagements.of("fleet/eu")[0].cluster
+	g.Expect(names(t, g, cl)).To(BeEmpty()) // starts a watch
+
+	c.Rebuild()
+	g.Eventually(func() int {
+		_ = cl.GetAPIReader().Get(t.Context(), key("any"), &corev1.ConfigMap{})
+		return len(w.engagements.of("fleet/eu"))
+	}).WithTimeout(patience).WithPolling(10 * time.Millisecond).Should(Equal(2))
+}
+
 func TestAClusterThatShowsLifeIsNotProbed(t *testing.T) {
 	g := NewWithT(t)
 	c := mctest.New(t)

@@ -69,7 +69,8 @@ type Options struct {
 // ProbeOptions say how the health of engaged clusters is watched. A probe asks
 // for the namespace kube-system; an answer of any kind but 401 and 5xx counts
 // as a success. No probe is made of a cluster that has sent anything since the
-// last one.
+// last one, unless a connection has been dropped meanwhile: another cluster may
+// be there now.
 type ProbeOptions struct {
 	// Interval is the time between probes, with up to 20 % jitter on top.
 	// Defaults to 10 s. Less than zero means no probes.

@@ -28,8 +28,13 @@ type swapTransport struct {
 	// base is the address that clients were made with.
 	base    *url.URL
 	current atomic.Pointer[target]
-	// sign is when something came from the cluster last, in Unix nanoseconds.
+	// created is what signs are counted from, by the monotonic clock.
+	created time.Time
+	// sign is when something came from the cluster last, as time since created.
 	sign atomic.Int64
+	// dropped is set when a request has failed or a watch has ended: whoever
+	// answers afterwards may be somebody else.
+	dropped atomic.Bool
 	// watches is the number of watches that are open.
 	watches atomic.Int64
 }
@@ -50,7 +55,7 @@ func newTarget(server string, transport http.RoundTripper) (*target, error) {
 }
 
 func newSwapTransport(first *target) *swapTransport {
-	t := &swapTransport{base: first.server}
+	t := &swapTransport{base: first.server, created: time.Now()}
 	t.current.Store(first)
 	return t
 }
@@ -114,6 +119,7 @@ func (t *swapTransport) send(req *http.Request, current *target) (*http.Response
 	}
 	resp, err := current.transport.RoundTrip(req)
 	if err != nil {
+		t.dropped.Store(true)
 		return nil, err
 	}
 	if resp.StatusCode < http.StatusInternalServerError && resp.StatusCode != http.StatusUnauthorized {
@@ -131,19 +137,19 @@ func (t *swapTransport) send(req *http.Request, current *target) (*http.Response
 }
 
 func (t *swapTransport) signed() {
-	t.sign.Store(time.Now().UnixNano())
+	t.sign.Store(int64(time.Since(t.created)))
 }
 
 // lastSign returns when the cluster gave a sign of life last.
 func (t *swapTransport) lastSign() time.Time {
-	return time.Unix(0, t.sign.Load())
+	return t.created.Add(time.Duration(t.sign.Load()))
 }
 
 // signingBody notes what comes, such as the events of a watch.
 type signingBody struct {
 	io.ReadCloser
 	transport *swapTransport
-	closed    func() // called when it is closed, if not nil
+	closed    func() // of a watch: called when it is closed
 }
 
 // Close implements io.Closer.
@@ -163,6 +169,9 @@ func (b *signingBody) Read(p []byte) (int, error) {
 	n, err := b.ReadCloser.Read(p)
 	if n > 0 {
 		b.transport.signed()
+	}
+	if err != nil && b.closed != nil {
+		b.transport.dropped.Store(true)
 	}
 	return n, err
 }

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	. "github.com/onsi/gomega"
 
@@ -117,6 +118,18 @@ func TestAfterTheEndRequestsFail(t *testing.T) {
 	req, err := http.NewRequest(http.MethodPost, "https://a/", strings.NewReader("hello"))
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(fail(transport, req)).To(MatchError(errLeft))
+}
+
+func TestSignsOfLifeFollowTheMonotonicClock(t *testing.T) {
+	g := NewWithT(t)
+	first, err := newTarget("https://a", echo)
+	g.Expect(err).NotTo(HaveOccurred())
+	transport := newSwapTransport(first)
+	before := time.Now()
+	get(g, transport, "https://a/")
+	sign := transport.lastSign()
+	g.Expect(sign.String()).To(ContainSubstring(" m="), "a clock that is set is no sign of life")
+	g.Expect(sign.After(before)).To(BeTrue())
 }
 
 func TestATargetNeedsAHost(t *testing.T) {
