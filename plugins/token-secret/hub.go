@@ -11,24 +11,33 @@ import (
 	"strings"
 	"time"
 
+	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 )
 
 const (
-	// hubTimeout is how long the hub may take to answer. It leaves room within
-	// the 30 s that callers give a plugin.
-	hubTimeout = 20 * time.Second
+	// requestTimeout is how long a server may take to answer. It leaves room
+	// within the 25 s that the plugin has.
+	requestTimeout = 20 * time.Second
 
 	podNamespaceFile = "/var/run/secrets/kubernetes.io/serviceaccount/namespace"
 )
 
-// hub reads Secrets. A REST client for one group makes a program of half the
-// size of one with the whole clientset.
+// codecs know the types of the two requests that the plugin makes.
+var codecs = func() serializer.CodecFactory {
+	scheme := runtime.NewScheme()
+	utilruntime.Must(corev1.AddToScheme(scheme))
+	utilruntime.Must(authenticationv1.AddToScheme(scheme))
+	return serializer.NewCodecFactory(scheme)
+}()
+
+// hub reads Secrets.
 type hub struct {
 	client    rest.Interface
 	namespace string // the plugin's own
@@ -46,21 +55,7 @@ func connectHub(p *Plugin) (*hub, error) {
 	if namespace == "" {
 		return nil, errors.New("the plugin's own namespace is not known, see --namespace")
 	}
-	return newHub(config, namespace, p)
-}
-
-func newHub(config *rest.Config, namespace string, p *Plugin) (*hub, error) {
-	scheme := runtime.NewScheme()
-	if err := corev1.AddToScheme(scheme); err != nil {
-		return nil, err
-	}
-	config = rest.CopyConfig(config)
-	config.APIPath = "/api"
-	config.GroupVersion = &corev1.SchemeGroupVersion
-	config.NegotiatedSerializer = serializer.NewCodecFactory(scheme).WithoutConversion()
-	config.UserAgent = p.Name() + "/" + p.Version()
-	config.Timeout = hubTimeout
-	client, err := rest.RESTClientFor(config)
+	client, err := p.restClient(config)
 	if err != nil {
 		return nil, fmt.Errorf("hub: %w", err)
 	}

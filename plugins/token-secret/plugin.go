@@ -40,6 +40,22 @@ type Plugin struct {
 	// kubernetes.io/service-account-token) may be read too. Default: any other
 	// Secret.
 	SecretSelector string
+
+	// RequestToken says that what the Secret holds is not handed out, but used
+	// to have the member cluster issue a token that lives for a short time.
+	RequestToken bool
+
+	// TokenServiceAccount is the service account of the member cluster, as
+	// "namespace/name", whose token is requested. Default: the one that the
+	// Secret's token is of.
+	TokenServiceAccount string
+
+	// TokenAudiences are for whom the token is. Default: the member cluster.
+	TokenAudiences []string
+
+	// TokenLifetime is how long the token is to be valid, at least 10 min. The
+	// member cluster may decide otherwise. Default: 1 h.
+	TokenLifetime time.Duration
 }
 
 var (
@@ -48,7 +64,7 @@ var (
 )
 
 // New returns the plugin with its defaults.
-func New() *Plugin { return &Plugin{} }
+func New() *Plugin { return &Plugin{TokenLifetime: defaultTokenLifetime} }
 
 // Name implements plugin.Plugin.
 func (p *Plugin) Name() string { return "mc-credential-token-secret" }
@@ -59,13 +75,17 @@ func (p *Plugin) Version() string { return plugin.BuildVersion() }
 // Description implements plugin.Describer.
 func (p *Plugin) Description() string {
 	return `
-It reads a bearer token from a Secret in the hub. The cluster's profile names
-the Secret, in the extension client.authentication.k8s.io/exec:
+It reads a credential from a Secret in the hub: a token, a client certificate
+(tls.crt and tls.key), or a kubeconfig with either of them inline. The cluster's
+profile names the Secret, in the extension client.authentication.k8s.io/exec:
 
   {"secretRef": {"namespace": "clusters", "name": "c1", "key": "token"}}
 
-"key" is "token" where it is left out, "namespace" the plugin's own.
-{"clusterName": "c1"} means the Secret c1 in the plugin's own namespace.
+"namespace" is the plugin's own where it is left out; "key" is then the first of
+token, tls.crt, kubeconfig and value that the Secret has. "context" chooses one
+of a kubeconfig, whose cluster must be the profile's. {"clusterName": "c1"} means
+the token in Secret c1 of the plugin's own namespace, {"name": "c1"} with
+"namespace", "key" and "context" a kubeconfig.
 
 The provider must set provideClusterInfo. The environment variable KUBECONFIG
 is not read: which hub and which Secrets are read is said by flags alone. Keep
@@ -90,6 +110,20 @@ func (p *Plugin) AddFlags(flags *flag.FlagSet) {
 	flags.StringVar(&p.SecretSelector, "secret-selector", p.SecretSelector,
 		"label `selector` which a Secret must match (default: none, but Secrets of type "+
 			string(corev1.SecretTypeServiceAccountToken)+" are refused)")
+	flags.BoolVar(&p.RequestToken, "request-token", p.RequestToken,
+		"use what is in the Secret only to request a short-lived token from the member cluster")
+	flags.StringVar(&p.TokenServiceAccount, "token-service-account", p.TokenServiceAccount,
+		"`namespace/name` of the member's service account whose token is requested (default: the one that the Secret's token is of)")
+	flags.Func("token-audience", "`audience` of the requested token; may be repeated (default: the member cluster)",
+		func(audience string) error {
+			if audience == "" {
+				return errors.New("must not be empty")
+			}
+			p.TokenAudiences = append(p.TokenAudiences, audience)
+			return nil
+		})
+	flags.DurationVar(&p.TokenLifetime, "token-lifetime", p.TokenLifetime,
+		"`duration` for which the requested token is valid, at least 10m")
 }
 
 // Credential implements plugin.Plugin. Its errors name the Secret and the key,
@@ -98,6 +132,9 @@ func (p *Plugin) Credential(ctx context.Context, request plugin.Request) (*plugi
 	selector, err := labels.Parse(p.SecretSelector)
 	if err != nil {
 		return nil, fmt.Errorf("--secret-selector: %w", err)
+	}
+	if p.TokenLifetime < minTokenLifetime {
+		return nil, fmt.Errorf("--token-lifetime: must be at least %s", minTokenLifetime)
 	}
 	ref, err := decodeReference(request)
 	if err != nil {
@@ -120,19 +157,29 @@ func (p *Plugin) Credential(ctx context.Context, request plugin.Request) (*plugi
 	if err := p.allowSecret(ref, secret, selector); err != nil {
 		return nil, err
 	}
-	return tokenFrom(ref, secret)
+	credential, err := read(ref, secret, request.Cluster)
+	if err != nil || !p.RequestToken {
+		return credential, err
+	}
+	if credential, err = p.requestToken(ctx, credential, request.Cluster); err != nil {
+		return nil, fmt.Errorf("%s: %w", ref, err)
+	}
+	return credential, nil
 }
 
 // allow refuses references to namespaces that no flag names.
 func (p *Plugin) allow(ref *reference, own string) error {
-	allowed := p.AllowedNamespaces
-	if len(allowed) == 0 {
-		allowed = []string{own}
-	}
-	if !slices.Contains(allowed, ref.Namespace) {
+	if !slices.Contains(p.allowedNamespaces(own), ref.Namespace) {
 		return fmt.Errorf("%s: namespace %q is not allowed, see --allowed-namespace", ref, ref.Namespace)
 	}
 	return nil
+}
+
+func (p *Plugin) allowedNamespaces(own string) []string {
+	if len(p.AllowedNamespaces) > 0 {
+		return p.AllowedNamespaces
+	}
+	return []string{own}
 }
 
 // allowSecret refuses Secrets that are not meant for profiles.
@@ -145,25 +192,6 @@ func (p *Plugin) allowSecret(ref *reference, secret *corev1.Secret, selector lab
 			ref, corev1.SecretTypeServiceAccountToken)
 	}
 	return nil
-}
-
-func tokenFrom(ref *reference, secret *corev1.Secret) (*plugin.Credential, error) {
-	data, found := secret.Data[ref.Key]
-	token := strings.TrimSpace(string(data))
-	switch {
-	case !found:
-		return nil, fmt.Errorf("%s: the Secret has no such key", ref)
-	case token == "":
-		return nil, fmt.Errorf("%s: the key is empty", ref)
-	}
-	credential := &plugin.Credential{Token: token}
-	if expiry, ok := plugin.JWTExpiry(token); ok {
-		if !time.Now().Before(expiry) {
-			return nil, fmt.Errorf("%s: the token expired at %s", ref, expiry.UTC().Format(time.RFC3339))
-		}
-		credential.Expiry = expiry
-	}
-	return credential, nil
 }
 
 // describe puts common refusals of the hub into words.

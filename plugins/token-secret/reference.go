@@ -4,6 +4,7 @@
 package tokensecret
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 
@@ -12,26 +13,40 @@ import (
 	"github.com/rollcall-dev/rollcall/pkg/credentials/plugin"
 )
 
-// defaultKey is the key of a Secret's data where the profile gives none.
-const defaultKey = "token"
-
 // config is what a profile says to the plugin.
 type config struct {
 	SecretRef *reference `json:"secretRef"`
 
-	// ClusterName is the form of an older plugin.
+	// ClusterName is the form of an older plugin: a Secret of that name in the
+	// plugin's own namespace, with the key "token".
 	ClusterName string `json:"clusterName"`
+
+	// These are the form of another older plugin: a Secret with a kubeconfig.
+	Name      string `json:"name"`
+	Namespace string `json:"namespace"`
+	Key       string `json:"key"`
+	Context   string `json:"context"`
 }
 
-// reference names one key of a Secret.
+// reference names a Secret, and what of it is meant.
 type reference struct {
+	// Namespace is that of the plugin where it is empty.
 	Namespace string `json:"namespace"`
 	Name      string `json:"name"`
-	Key       string `json:"key"`
+	// Key is found out where it is empty.
+	Key string `json:"key"`
+	// Context is of a kubeconfig, its current context where it is empty.
+	Context string `json:"context"`
+
+	// kubeconfig says that nothing but a kubeconfig is meant.
+	kubeconfig bool
 }
 
-// String names the Secret and the key.
+// String names the Secret and, if there is one, the key.
 func (r *reference) String() string {
+	if r.Key == "" {
+		return fmt.Sprintf("secret %s/%s", r.Namespace, r.Name)
+	}
 	return fmt.Sprintf("secret %s/%s, key %q", r.Namespace, r.Name, r.Key)
 }
 
@@ -42,25 +57,21 @@ func decodeReference(request plugin.Request) (*reference, error) {
 	if err != nil {
 		return nil, err
 	}
-	ref, field := c.SecretRef, "secretRef.name"
-	switch {
-	case ref != nil && c.ClusterName != "":
-		return nil, fmt.Errorf("%w: config of the cluster: secretRef and clusterName exclude each other", plugin.ErrBadRequest)
-	case ref == nil && c.ClusterName == "":
-		return nil, fmt.Errorf("%w: config of the cluster: secretRef must be given", plugin.ErrBadRequest)
-	case ref == nil:
-		ref, field = &reference{Name: c.ClusterName}, "clusterName"
+	ref, prefix, err := c.reference()
+	if err != nil {
+		return nil, fmt.Errorf("%w: config of the cluster: %w", plugin.ErrBadRequest, err)
 	}
-	if ref.Key == "" {
-		ref.Key = defaultKey
+	nameField := prefix + "name"
+	if c.ClusterName != "" {
+		nameField = "clusterName"
 	}
 	for _, check := range []struct {
 		field    string
 		problems []string
 	}{
-		{field, validation.IsDNS1123Subdomain(ref.Name)},
-		{"secretRef.key", validation.IsConfigMapKey(ref.Key)},
-		{"secretRef.namespace", namespaceProblems(ref.Namespace)},
+		{nameField, validation.IsDNS1123Subdomain(ref.Name)},
+		{prefix + "key", unlessEmpty(ref.Key, validation.IsConfigMapKey)},
+		{prefix + "namespace", unlessEmpty(ref.Namespace, validation.IsDNS1123Label)},
 	} {
 		if len(check.problems) > 0 {
 			return nil, fmt.Errorf("%w: config of the cluster: %s: %s",
@@ -70,9 +81,29 @@ func decodeReference(request plugin.Request) (*reference, error) {
 	return ref, nil
 }
 
-func namespaceProblems(namespace string) []string {
-	if namespace == "" {
+// reference brings the forms into one. The prefix is that of the fields.
+func (c *config) reference() (ref *reference, prefix string, err error) {
+	flat := c.Name != "" || c.Namespace != "" || c.Key != "" || c.Context != ""
+	switch {
+	case c.SecretRef != nil && c.ClusterName != "":
+		return nil, "", errors.New("secretRef and clusterName exclude each other")
+	case c.SecretRef != nil && flat:
+		return nil, "", errors.New("secretRef excludes name, namespace, key and context beside it")
+	case c.ClusterName != "" && flat:
+		return nil, "", errors.New("clusterName excludes name, namespace, key and context")
+	case c.SecretRef != nil:
+		return c.SecretRef, "secretRef.", nil
+	case c.ClusterName != "":
+		return &reference{Name: c.ClusterName, Key: tokenKey}, "", nil
+	case flat:
+		return &reference{Namespace: c.Namespace, Name: c.Name, Key: c.Key, Context: c.Context, kubeconfig: true}, "", nil
+	}
+	return nil, "", errors.New("secretRef must be given")
+}
+
+func unlessEmpty(text string, check func(string) []string) []string {
+	if text == "" {
 		return nil
 	}
-	return validation.IsDNS1123Label(namespace)
+	return check(text)
 }

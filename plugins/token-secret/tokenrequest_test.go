@@ -1,0 +1,108 @@
+// Copyright The Rollcall Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package tokensecret_test
+
+import (
+	"io"
+	"log"
+	"strings"
+	"testing"
+
+	. "github.com/onsi/gomega"
+	"k8s.io/utils/ptr"
+
+	"github.com/rollcall-dev/rollcall/pkg/credentials/plugin"
+)
+
+func TestTokenRequests(t *testing.T) {
+	parent := jwt(`{"sub":"system:serviceaccount:fleet:controller"}`)
+	for _, test := range []struct {
+		name      string
+		token     string
+		args      []string
+		seconds   int64
+		audiences []string
+		text      string // of the error, instead
+	}{
+		{name: "the token's own service account, for an hour", token: parent, seconds: 3600},
+		{
+			name: "audience and lifetime by flags", token: parent,
+			args: []string{"--token-audience=a", "--token-audience=b", "--token-lifetime=15m"}, seconds: 900, audiences: []string{"a", "b"},
+		},
+		{name: "another service account by a flag", token: "opaque", args: []string{"--token-service-account=fleet/controller"}, seconds: 3600},
+		{name: "a token that does not say whose it is", token: "opaque", text: "the token does not say which service account it is of, see --token-service-account"},
+		{name: "a token of a user", token: jwt(`{"sub":"alice"}`), text: "the token does not say which service account it is of"},
+		{name: "a token with a path for a subject", token: jwt(`{"sub":"system:serviceaccount:../..:x"}`), text: "the token does not say which service account it is of"},
+		{name: "a token without the right", token: parent, args: []string{"--token-service-account=kube-system/admin"}, text: "it needs the verb create on serviceaccounts/token for kube-system/admin"},
+		{name: "a token that the member does not know", token: jwt(`{"sub":"system:serviceaccount:fleet:controller","x":1}`), text: "the member cluster does not accept it as the parent of a token"},
+		{name: "too short a lifetime", token: parent, args: []string{"--token-lifetime=1m"}, text: "--token-lifetime: must be at least 10m"},
+		{name: "a service account that is none", token: parent, args: []string{"--token-service-account=x"}, text: `"x" is not namespace/name of a service account`},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			g := NewWithT(t)
+			accepted := parent
+			if test.token == "opaque" {
+				accepted = test.token
+			}
+			m := newMember(t, accepted)
+			hub := newHub(t, secret("clusters", "c1", map[string]string{"token": test.token}))
+			args := append([]string{"--kubeconfig=" + hub, "--request-token"}, test.args...)
+			code, stdout, stderr := runFor(t, m.cluster(), `{"clusterName":"c1"}`, args...)
+			g.Expect(stdout+stderr).NotTo(ContainSubstring(test.token), "the parent stays where it is")
+			if test.text != "" {
+				g.Expect(code).To(Equal(plugin.ExitFailed))
+				g.Expect(stderr).To(ContainSubstring(test.text))
+				g.Expect(strings.Count(stderr, "\n")).To(Equal(1), "one line")
+				return
+			}
+			g.Expect(stderr).To(BeEmpty())
+			g.Expect(answered(t, stdout)).To(Equal(status{Token: "short-lived", ExpirationTimestamp: "2100-01-01T00:00:00Z"}))
+			g.Expect(m.paths).To(Equal([]string{"POST /api/v1/namespaces/fleet/serviceaccounts/controller/token"}))
+			g.Expect(m.requests[0].Kind).To(Equal("TokenRequest"))
+			g.Expect(m.requests[0].Spec.ExpirationSeconds).To(Equal(ptr.To(test.seconds)))
+			g.Expect(m.requests[0].Spec.Audiences).To(Equal(test.audiences))
+		})
+	}
+}
+
+func TestTheParentIsNotSentInClear(t *testing.T) {
+	g := NewWithT(t)
+	hub := newHub(t, secret("clusters", "c1", map[string]string{"token": "opaque"}))
+	code, _, stderr := runFor(t, plugin.Cluster{Server: "http://c1"}, `{"clusterName":"c1"}`,
+		"--kubeconfig="+hub, "--request-token", "--token-service-account=a/b")
+	g.Expect(code).To(Equal(plugin.ExitBadRequest))
+	g.Expect(stderr).To(ContainSubstring("the cluster's server is not an https URL"))
+}
+
+func TestTheParentGoesToNoServerThatIsNotTrusted(t *testing.T) {
+	g := NewWithT(t)
+	parent := jwt(`{"sub":"system:serviceaccount:fleet:controller"}`)
+	m := newMember(t, parent)
+	m.Config.ErrorLog = log.New(io.Discard, "", 0) // of the handshake that fails
+	hub := newHub(t, secret("clusters", "c1", map[string]string{"token": parent}))
+	cluster := m.cluster()
+	cluster.CAData = nil
+	code, _, _ := runFor(t, cluster, `{"clusterName":"c1"}`, "--kubeconfig="+hub, "--request-token")
+	g.Expect(code).To(Equal(plugin.ExitFailed))
+	g.Expect(m.paths).To(BeEmpty(), "its certificate is not trusted")
+}
+
+func TestExplain(t *testing.T) {
+	g := NewWithT(t)
+	hub := newHub(t)
+	code, stdout, stderr := run(t, `{"secretRef":{"name":"c1"}}`, "--kubeconfig="+hub, "--explain", "--request-token", "--secret-selector=for=fleet")
+	g.Expect(stderr).To(BeEmpty())
+	g.Expect(code).To(Equal(plugin.ExitOK))
+	for _, line := range []string{
+		"read Secrets in these namespaces only: clusters",
+		"refuse Secrets whose labels do not match for=fleet",
+		"read secret clusters/c1",
+		"request a token of service account that the Secret's token is of for 1h0m0s",
+	} {
+		g.Expect(stdout).To(ContainSubstring(line))
+	}
+	code, _, stderr = run(t, `{"secretRef":{"name":"c1","namespace":"elsewhere"}}`, "--kubeconfig="+hub, "--explain")
+	g.Expect(code).To(Equal(plugin.ExitFailed))
+	g.Expect(stderr).To(ContainSubstring(`namespace "elsewhere" is not allowed`))
+}
