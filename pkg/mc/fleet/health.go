@@ -88,7 +88,7 @@ func (h *health) ask() {
 // tells that the cluster is to be dropped.
 func (h *health) take(a answer) error {
 	h.timer.Reset(h.interval())
-	if a.err == nil {
+	if a.err == nil || isBusy(a.err) {
 		if h.member.identity.uid != "" && a.identity.uid != "" && h.member.identity.uid != a.identity.uid {
 			return errOtherCluster
 		}

@@ -60,6 +60,19 @@ func TestAClusterThatStopsAnsweringIsDegradedUntilItAnswersAgain(t *testing.T) {
 	}
 }
 
+func TestAClusterThatHasTooManyRequestsIsNotDegraded(t *testing.T) {
+	g := NewWithT(t)
+	c := mctest.New(t)
+	w := start(t, []*mctest.Cluster{c}, quickProbes)
+	w.list.put(profile("eu", c.Config().Host))
+	g.Eventually(w.state("fleet/eu")).WithTimeout(patience).Should(Equal(fleet.Ready))
+	c.Fault(mctest.TooManyRequests(time.Second))
+	before := c.Requests("get", "namespaces")
+	g.Eventually(func() int { return c.Requests("get", "namespaces") }).WithTimeout(patience).Should(BeNumerically(">", before+5))
+	g.Expect(w.state("fleet/eu")()).To(Equal(fleet.Ready))
+	g.Expect(w.engagements.healthOf("fleet/eu")).To(BeEmpty())
+}
+
 func TestAClusterThatIsDownForLongIsDroppedAndComesBack(t *testing.T) {
 	g := NewWithT(t)
 	c := mctest.New(t)

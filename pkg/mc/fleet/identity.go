@@ -6,6 +6,7 @@ package fleet
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -38,7 +39,7 @@ const maxIdentityBytes = 1 << 20
 
 // identify asks the target who it is, which also shows that it answers and
 // takes the credentials. Not being allowed to read the namespace, or not having
-// it, is an answer.
+// it, is an answer if it comes from an API server.
 func identify(ctx context.Context, t *target, profile *inventory.Profile) (identity, error) {
 	id := identity{clusterID: inventory.ClusterID(profile)}
 	u := t.server.JoinPath("api/v1/namespaces", metav1.NamespaceSystem)
@@ -60,16 +61,38 @@ func identify(ctx context.Context, t *target, profile *inventory.Profile) (ident
 	switch resp.StatusCode {
 	case http.StatusOK:
 		var namespace corev1.Namespace
-		if err := json.Unmarshal(body, &namespace); err != nil {
-			return id, fmt.Errorf("%s does not answer as a Kubernetes API server does: %w", t.server, err)
+		if err := json.Unmarshal(body, &namespace); err != nil || namespace.Kind != "Namespace" {
+			return id, fmt.Errorf("%s does not answer as a Kubernetes API server does", t.server)
 		}
 		id.uid = string(namespace.UID)
 		return id, nil
 	case http.StatusForbidden, http.StatusNotFound:
+		// What an API server says; a proxy on the way to it says something else.
+		var status metav1.TypeMeta
+		if err := json.Unmarshal(body, &status); err != nil || status.Kind != "Status" {
+			return id, &unexpectedAnswer{server: t.server.String(), code: resp.StatusCode}
+		}
 		return id, nil
 	case http.StatusUnauthorized:
 		return id, fmt.Errorf("%s does not accept the credentials (401)", t.server)
 	default:
-		return id, fmt.Errorf("%s answers %s", t.server, resp.Status)
+		return id, &unexpectedAnswer{server: t.server.String(), code: resp.StatusCode}
 	}
+}
+
+// unexpectedAnswer is an answer that tells nothing of who gives it.
+type unexpectedAnswer struct {
+	server string
+	code   int
+}
+
+func (e *unexpectedAnswer) Error() string {
+	return fmt.Sprintf("%s answers %d %s", e.server, e.code, http.StatusText(e.code))
+}
+
+// isBusy tells whether the error is that of a cluster which lives but has no
+// time for the question.
+func isBusy(err error) bool {
+	var unexpected *unexpectedAnswer
+	return errors.As(err, &unexpected) && unexpected.code == http.StatusTooManyRequests
 }

@@ -67,8 +67,8 @@ type Options struct {
 }
 
 // ProbeOptions say how the health of engaged clusters is watched. A probe asks
-// for the namespace kube-system; an answer of any kind but 401 and 5xx counts
-// as a success. No probe is made of a cluster that has sent anything since the
+// for the namespace kube-system. An API server that forbids it, does not have
+// it, or has too many requests (429) lives too. No probe is made of a cluster that has sent anything since the
 // last one, unless a connection has been dropped meanwhile: another cluster may
 // be there now.
 type ProbeOptions struct {

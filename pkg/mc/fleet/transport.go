@@ -122,7 +122,7 @@ func (t *swapTransport) send(req *http.Request, current *target) (*http.Response
 		t.dropped.Store(true)
 		return nil, err
 	}
-	if resp.StatusCode < http.StatusInternalServerError && resp.StatusCode != http.StatusUnauthorized {
+	if resp.StatusCode < http.StatusMultipleChoices { // anything else may be a proxy's
 		t.signed()
 	}
 	if resp.StatusCode != http.StatusSwitchingProtocols { // whose body is written to as well
