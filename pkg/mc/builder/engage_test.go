@@ -121,12 +121,17 @@ func TestWhichClustersAreWatched(t *testing.T) {
 				}
 				rec := &recorder[mcreconcile.Request]{}
 				g.Expect(w.watch(mcbuilder.ControllerManagedBy(mgr).Named("test"), tc.options...).Complete(rec)).To(Succeed())
+				all, clusters := witness(t, mgr), 3
+				if tc.noProvider {
+					clusters = 1
+				}
 				start(t, mgr)
 				requests := map[string]string{"local": "default/a", "eu": "eu/default/a", "us": "us/default/a"}
 				want := []string{}
 				for _, name := range tc.want {
 					want = append(want, requests[name])
 				}
+				g.Eventually(all.seen).WithTimeout(patience).Should(HaveLen(clusters))
 				g.Eventually(rec.seen).WithTimeout(patience).Should(ConsistOf(want))
 				g.Consistently(rec.seen).WithTimeout(calm).Should(ConsistOf(want))
 			})

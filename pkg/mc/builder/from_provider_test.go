@@ -93,10 +93,12 @@ func TestWithClustersFromProvider(t *testing.T) {
 			g.Expect(mcbuilder.ControllerManagedBy(mgr).
 				For(&corev1.ConfigMap{}, mcbuilder.WithClustersFromProvider(t.Context(), tc.part(engaged, newCluster(t)))).
 				Complete(rec)).To(Succeed())
+			all := witness(t, mgr)
 			start(t, mgr)
 			for name := range whole {
 				g.Expect(mgr.Engage(t.Context(), name, engaged)).To(Succeed())
 			}
+			g.Eventually(all.seen).WithTimeout(patience).Should(HaveLen(len(tc.names)))
 			g.Eventually(rec.seen).WithTimeout(patience).Should(ConsistOf(tc.want))
 			g.Consistently(rec.seen).WithTimeout(calm).Should(ConsistOf(tc.want))
 		})

@@ -23,7 +23,9 @@ import (
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	mcbuilder "github.com/rollcall-dev/rollcall/pkg/mc/builder"
 	"github.com/rollcall-dev/rollcall/pkg/mc/clusters"
+	mchandler "github.com/rollcall-dev/rollcall/pkg/mc/handler"
 	mcmanager "github.com/rollcall-dev/rollcall/pkg/mc/manager"
 	"github.com/rollcall-dev/rollcall/pkg/mc/mctest"
 	"github.com/rollcall-dev/rollcall/pkg/mc/multicluster"
@@ -156,4 +158,18 @@ func secret(name string) *corev1.Secret {
 // owner refers to a Secret.
 func owner(name string, controller bool) metav1.OwnerReference {
 	return metav1.OwnerReference{APIVersion: "v1", Kind: "Secret", Name: name, UID: "uid", Controller: &controller}
+}
+
+// witness sees the ConfigMaps of all clusters. What it has seen, another
+// controller that watches the same would have been told of.
+func witness(t *testing.T, mgr mcmanager.Manager) *recorder[mcreconcile.Request] {
+	t.Helper()
+	rec := &recorder[mcreconcile.Request]{}
+	if err := mcbuilder.ControllerManagedBy(mgr).Named("witness").
+		Watches(&corev1.ConfigMap{}, mchandler.EnqueueRequestForObject,
+			mcbuilder.WithEngageWithLocalCluster(true), mcbuilder.WithEngageWithProviderClusters(true)).
+		Complete(rec); err != nil {
+		t.Fatal(err)
+	}
+	return rec
 }

@@ -4,7 +4,9 @@
 package builder_test
 
 import (
+	"fmt"
 	"testing"
+	"time"
 
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
@@ -24,7 +26,7 @@ func TestMisuse(t *testing.T) {
 	mgr := newManager(t, mctest.New(t), nil)
 	rec, jobs := &recorder[mcreconcile.Request]{}, &recorder[job]{}
 	build := func(b *mcbuilder.Builder) error { return b.Complete(rec) }
-	on := func(mgr mcmanager.Manager) *mcbuilder.Builder { return mcbuilder.ControllerManagedBy(mgr) }
+	on := mcbuilder.ControllerManagedBy
 	for _, tc := range []struct {
 		name  string
 		build func() error
@@ -95,10 +97,12 @@ func TestANameIsTakenOnce(t *testing.T) {
 	g := NewWithT(t)
 	validated := func(o *mcmanager.Options) { o.Controller.SkipNameValidation = nil }
 	mgr := newManager(t, mctest.New(t), nil, validated)
+	// Names live as long as the process, which may run the test again.
+	name := fmt.Sprint("taken-", time.Now().UnixNano())
 	build := func() error {
-		return mcbuilder.ControllerManagedBy(mgr).For(&corev1.ConfigMap{}).
+		return mcbuilder.ControllerManagedBy(mgr).Named(name).For(&corev1.ConfigMap{}).
 			Complete(&recorder[mcreconcile.Request]{})
 	}
 	g.Expect(build()).To(Succeed())
-	g.Expect(build()).To(MatchError(ContainSubstring("controller with name configmap already exists")))
+	g.Expect(build()).To(MatchError(ContainSubstring("controller with name " + name + " already exists")))
 }
