@@ -42,6 +42,7 @@
 // # What it never does
 //
 // It looks for no plugin in PATH or in the working directory, sends no
-// credential over plain HTTP or to a host that the profile does not name, and
-// follows no file path that a profile gives.
+// credential to a host that the profile does not name, nor over plain HTTP
+// unless the provider allows that, and follows no file path that a profile
+// gives.
 package credentials

@@ -25,6 +25,7 @@ type endpoint struct {
 	ProxyURL           string
 	DisableCompression bool
 
+	plain    bool   // requests go in clear
 	host     string // the server's host and port as the profile spells them
 	hostPort string // the same in lower case and with a port
 }
@@ -32,7 +33,7 @@ type endpoint struct {
 // newEndpoint takes the endpoint from an access provider of a profile, as far
 // as the provider allows it.
 func newEndpoint(cluster *clientcmdv1.Cluster, provider *Provider) (*endpoint, error) {
-	server, err := parseServer(cluster.Server)
+	server, err := parseServer(cluster.Server, provider.AllowPlainHTTP)
 	if err != nil {
 		return nil, fmt.Errorf("%w: server: %w", ErrBadProfile, err)
 	}
@@ -42,6 +43,7 @@ func newEndpoint(cluster *clientcmdv1.Cluster, provider *Provider) (*endpoint, e
 		ServerName:         cluster.TLSServerName,
 		Insecure:           cluster.InsecureSkipTLSVerify,
 		DisableCompression: cluster.DisableCompression,
+		plain:              server.Scheme == "http",
 		host:               server.Host,
 		hostPort:           hostPort(server),
 	}
@@ -65,6 +67,9 @@ func newEndpoint(cluster *clientcmdv1.Cluster, provider *Provider) (*endpoint, e
 		if err != nil {
 			return nil, fmt.Errorf("%w: proxy-url: %w", ErrBadProfile, err)
 		}
+		if !allowsProxy(provider, proxy) {
+			return nil, fmt.Errorf("%w: proxy-url: proxy %s is not among the provider's allowedProxies", ErrDenied, hostPort(proxy))
+		}
 		e.ProxyURL = proxy.String()
 	}
 	return e, nil
@@ -82,7 +87,7 @@ func (e *endpoint) proxy() func(*http.Request) (*url.URL, error) {
 
 // Errors of these do not repeat the URL: it may have a password in it.
 
-func parseServer(server string) (*url.URL, error) {
+func parseServer(server string, plainHTTP bool) (*url.URL, error) {
 	if server == "" {
 		return nil, fmt.Errorf("must not be empty")
 	}
@@ -92,7 +97,7 @@ func parseServer(server string) (*url.URL, error) {
 		return nil, fmt.Errorf("not a URL")
 	case parsed.User != nil:
 		return nil, fmt.Errorf("must not have user information")
-	case parsed.Scheme != "https":
+	case parsed.Scheme != "https" && (parsed.Scheme != "http" || !plainHTTP):
 		return nil, fmt.Errorf("must be an https URL, credentials are not sent in clear")
 	case parsed.Hostname() == "":
 		return nil, fmt.Errorf("must have a host")
@@ -124,7 +129,14 @@ func parseProxy(proxy string) (*url.URL, error) {
 func hostPort(u *url.URL) string {
 	port := u.Port()
 	if port == "" {
-		port = "443"
+		switch u.Scheme {
+		case "http", "ws":
+			port = "80"
+		case "socks5":
+			port = "1080"
+		default:
+			port = "443"
+		}
 	}
 	return net.JoinHostPort(strings.ToLower(u.Hostname()), port)
 }
@@ -141,6 +153,15 @@ func allowsServer(patterns []string, server *url.URL) bool {
 		}
 	}
 	return false
+}
+
+// allowsProxy guards the list of servers, too: whoever chooses the proxy and the
+// certificate authority of a server can be that server.
+func allowsProxy(provider *Provider, proxy *url.URL) bool {
+	if len(provider.AllowedProxies) == 0 {
+		return len(provider.AllowedServers) == 0
+	}
+	return allowsServer(provider.AllowedProxies, proxy)
 }
 
 func anyGlobMatches(patterns []string, text string) bool {

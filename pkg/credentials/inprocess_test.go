@@ -124,7 +124,7 @@ func TestFailuresInThisProcess(t *testing.T) {
 					APIVersion: "client.authentication.k8s.io/v1", Args: test.args, ProvideClusterInfo: true,
 				}
 			})
-			if test.kind == credentials.ErrTimeout {
+			if errors.Is(test.kind, credentials.ErrTimeout) {
 				options.Timeout = 100 * time.Millisecond
 			}
 			access := resolve(t, newResolver(t, options), server.profile("c1", extension(configExtension, test.config)))

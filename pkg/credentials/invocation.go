@@ -257,7 +257,7 @@ func (i *invocation) execInfo(e *endpoint) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("%w: cluster information: %w", ErrBadProfile, err)
 	}
-	if length := len(execInfoVariable) + len(text) + 2; length > maxVariableLength {
+	if length := len(execInfoVariable) + len(text) + 2; length > maxVariableLength && i.InProcess == "" {
 		return "", fmt.Errorf("%w: the cluster information for the plugin takes %d bytes and an environment variable holds %d: "+
 			"certificate-authority-data has %d bytes, extension %s has %d",
 			ErrBadProfile, length, maxVariableLength, len(e.CAData), extensionConfig, len(i.config))

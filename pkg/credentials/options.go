@@ -161,7 +161,7 @@ func (o Options) complete() (Options, error) {
 	}
 	var err error
 	if o.pluginsByName, err = pluginsByName(o.Plugins); err != nil {
-		return Options{}, fmt.Errorf("credentials: %w", err)
+		return Options{}, err
 	}
 
 	if err := validateProviders("Options", o.Providers); err != nil {

@@ -4,14 +4,12 @@
 package credentials_test
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"strings"
 	"testing"
 
 	. "github.com/onsi/gomega"
-	"k8s.io/client-go/rest"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 	clientcmdv1 "k8s.io/client-go/tools/clientcmd/api/v1"
 
@@ -88,128 +86,6 @@ func TestNoProvider(t *testing.T) {
 	profile.Status.AccessProviders = nil
 	_, err = resolver.Resolve(t.Context(), profile)
 	g.Expect(err).To(MatchError(`profile fleet/c1: no matching provider: the profile offers none, known are "a", "b"`))
-}
-
-func TestEndpointsRefused(t *testing.T) {
-	ca := newServer(t).ca()
-	for _, test := range []struct {
-		name    string
-		cluster clientcmdv1.Cluster
-		kind    error
-		text    string
-	}{
-		{"no server, which would mean localhost", clientcmdv1.Cluster{}, credentials.ErrBadProfile, "server: must not be empty"},
-		{"a server without TLS", clientcmdv1.Cluster{Server: "http://c1"}, credentials.ErrBadProfile, "server: must be an https URL"},
-		{"a server without a scheme", clientcmdv1.Cluster{Server: "c1.example.com"}, credentials.ErrBadProfile, "server: must be an https URL"},
-		{"a server without a host", clientcmdv1.Cluster{Server: "https:///api"}, credentials.ErrBadProfile, "server: must have a host"},
-		{"a server with a password", clientcmdv1.Cluster{Server: "https://me:s3cret@c1"}, credentials.ErrBadProfile, "server: must not have user information"},
-		{"a server with a query", clientcmdv1.Cluster{Server: "https://c1?x=s3cret"}, credentials.ErrBadProfile, "server: must have neither query nor fragment"},
-		{"a server that is no URL", clientcmdv1.Cluster{Server: "https://c1:port"}, credentials.ErrBadProfile, "server: not a URL"},
-		{"no verification of the server", clientcmdv1.Cluster{Server: "https://c1", InsecureSkipTLSVerify: true}, credentials.ErrDenied, "insecure-skip-tls-verify"},
-		{"a CA that is none", clientcmdv1.Cluster{Server: "https://c1", CertificateAuthorityData: []byte("hello")}, credentials.ErrBadProfile, "certificate-authority-data"},
-		{"a CA by path", clientcmdv1.Cluster{Server: "https://c1", CertificateAuthority: "/etc/passwd"}, credentials.ErrBadProfile, "certificate-authority: a path means nothing"},
-		{"a proxy that is no URL", clientcmdv1.Cluster{Server: "https://c1", ProxyURL: "http://proxy:x"}, credentials.ErrBadProfile, "proxy-url: not a URL"},
-		{"a proxy with a password", clientcmdv1.Cluster{Server: "https://c1", ProxyURL: "http://me:s3cret@proxy"}, credentials.ErrBadProfile, "proxy-url: must not have user information"},
-		{"a proxy of another kind", clientcmdv1.Cluster{Server: "https://c1", ProxyURL: "ftp://proxy"}, credentials.ErrBadProfile, "proxy-url: must be an http, https or socks5 URL"},
-		{"extra arguments twice", clientcmdv1.Cluster{Server: "https://c1", Extensions: []clientcmdv1.NamedExtension{
-			extension(argsExtension, `[]`), extension(argsExtension, `[]`),
-		}}, credentials.ErrBadProfile, "is there twice"},
-		{"an extension that is not JSON", clientcmdv1.Cluster{Server: "https://c1", Extensions: []clientcmdv1.NamedExtension{
-			extension(configExtension, `{`),
-		}}, credentials.ErrBadProfile, "not JSON"},
-		{"more CA data than fits in a variable", clientcmdv1.Cluster{
-			Server: "https://c1", CertificateAuthorityData: bytes.Repeat(ca, 100<<10/len(ca)+1),
-		}, credentials.ErrBadProfile, "an environment variable holds 131072: certificate-authority-data has 1"},
-	} {
-		t.Run(test.name, func(t *testing.T) {
-			g := NewWithT(t)
-			provider := plain("fake")
-			provider.ExecConfig.ProvideClusterInfo = true
-			resolver := newResolver(t, credentials.Options{Providers: []credentials.Provider{provider}})
-			_, err := resolver.Resolve(t.Context(), profileOf("c1", test.cluster))
-			g.Expect(err).To(MatchError(test.kind))
-			g.Expect(err).To(MatchError(ContainSubstring(test.text)))
-			g.Expect(err.Error()).To(HavePrefix(`profile fleet/c1: provider "fake": `))
-			g.Expect(err.Error()).NotTo(ContainSubstring("s3cret"))
-		})
-	}
-}
-
-func TestLargeCAPassesWithoutClusterInfo(t *testing.T) {
-	g := NewWithT(t)
-	ca := newServer(t).ca()
-	resolver := newResolver(t, credentials.Options{Providers: []credentials.Provider{plain("fake")}})
-	_, err := resolver.Resolve(t.Context(), profileOf("c1", clientcmdv1.Cluster{
-		Server: "https://c1", CertificateAuthorityData: bytes.Repeat(ca, 200<<10/len(ca)),
-	}))
-	g.Expect(err).NotTo(HaveOccurred())
-}
-
-func TestAllowedServers(t *testing.T) {
-	for _, test := range []struct {
-		name    string
-		allowed []string
-		server  string
-		denied  bool
-	}{
-		{"none given allows all", nil, "https://evil.example.org", false},
-		{"a host by name, at any port", []string{"c1.example.com"}, "https://c1.example.com:6443", false},
-		{"in any case", []string{"C1.example.com"}, "https://c1.EXAMPLE.com", false},
-		{"a star stands for several labels", []string{"*.example.com"}, "https://a.b.example.com", false},
-		{"a star does not stand for the dot before it", []string{"*.example.com"}, "https://example.com", true},
-		{"another domain that ends alike", []string{"*.example.com"}, "https://evilexample.com", true},
-		{"another domain that begins alike", []string{"c1.example.com"}, "https://c1.example.com.evil.org", true},
-		{"a path that looks like a host", []string{"*.example.com"}, "https://evil.org/.example.com", true},
-		{"a port that matches", []string{"10.0.*:6443"}, "https://10.0.3.4:6443", false},
-		{"a port that does not", []string{"10.0.*:6443"}, "https://10.0.3.4", true},
-		{"the port of https where none is given", []string{"c1:443"}, "https://c1", false},
-		{"stars on both sides", []string{"*.fleet.*.com"}, "https://a.fleet.example.com", false},
-		{"one of many", []string{"a", "b"}, "https://b", false},
-		{"none of many", []string{"a", "b"}, "https://ab", true},
-		{"an IPv6 address", []string{"[2001:db8::1]:443"}, "https://[2001:DB8::1]", false},
-	} {
-		t.Run(test.name, func(t *testing.T) {
-			g := NewWithT(t)
-			provider := plain("fake")
-			provider.AllowedServers = test.allowed
-			resolver := newResolver(t, credentials.Options{Providers: []credentials.Provider{provider}})
-			_, err := resolver.Resolve(t.Context(), profileOf("c1", clientcmdv1.Cluster{Server: test.server}))
-			if test.denied {
-				g.Expect(err).To(MatchError(credentials.ErrDenied))
-			} else {
-				g.Expect(err).NotTo(HaveOccurred())
-			}
-		})
-	}
-}
-
-func TestWhatTheProfileSaysAboutTheConnectionIsKept(t *testing.T) {
-	g := NewWithT(t)
-	server := newServer(t)
-	provider := plain("fake")
-	provider.AllowInsecureSkipTLSVerify = true
-	resolver := newResolver(t, credentials.Options{Providers: []credentials.Provider{provider}})
-
-	access := resolve(t, resolver, profileOf("c1", clientcmdv1.Cluster{
-		Server: server.URL, TLSServerName: "c1.example.com", CertificateAuthorityData: server.ca(),
-		ProxyURL: "http://proxy:3128", DisableCompression: true,
-	}))
-	for form, config := range map[string]*rest.Config{"managed": access.RESTConfig(), "portable": access.PortableRESTConfig()} {
-		g.Expect(config.Host).To(Equal(server.URL), form)
-		g.Expect(config.ServerName).To(Equal("c1.example.com"), form)
-		g.Expect(config.CAData).To(Equal(server.ca()), form)
-		g.Expect(config.Insecure).To(BeFalse(), form)
-		g.Expect(config.DisableCompression).To(BeTrue(), form)
-		g.Expect(config.QPS).To(BeEquivalentTo(-1), form)
-		proxy, err := config.Proxy(nil)
-		g.Expect(err).NotTo(HaveOccurred())
-		g.Expect(proxy.String()).To(Equal("http://proxy:3128"), form)
-	}
-
-	access = resolve(t, resolver, profileOf("c1", clientcmdv1.Cluster{Server: server.URL, InsecureSkipTLSVerify: true}))
-	g.Expect(access.RESTConfig().Insecure).To(BeTrue())
-	g.Expect(access.RESTConfig().Proxy).To(BeNil(), "a Proxy function would hide HTTPS_PROXY and make configs incomparable")
-	g.Expect(access.PortableRESTConfig().Proxy).To(BeNil())
 }
 
 func TestArgumentsAndVariablesFromTheProfile(t *testing.T) {

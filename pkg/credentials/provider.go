@@ -43,10 +43,20 @@ type Provider struct {
 	// dots included: "*.example.com", "10.0.*:6443". Default: any host.
 	AllowedServers []string `json:"allowedServers,omitempty"`
 
+	// AllowedProxies are the proxies, in the same form, that the profile may put
+	// in front of the server. By a proxy and a certificate authority of their
+	// own, whoever writes a profile could otherwise be any of AllowedServers.
+	// Default: any proxy where AllowedServers is empty, else none.
+	AllowedProxies []string `json:"allowedProxies,omitempty"`
+
 	// AllowInsecureSkipTLSVerify says whether the profile may turn off the
 	// verification of the server's certificate. Whoever is between then gets
 	// to see the token. Default: no.
 	AllowInsecureSkipTLSVerify bool `json:"allowInsecureSkipTLSVerify,omitempty"`
+
+	// AllowPlainHTTP says whether the profile's server may be an http URL.
+	// Whoever is between then gets to see the token. Default: no.
+	AllowPlainHTTP bool `json:"allowPlainHTTP,omitempty"`
 
 	// AllowedProfileEnvVars are the environment variables which the profile may
 	// set, as far as ProfileSourcedEnvVarsPolicy lets it set any. In each name,
@@ -124,6 +134,7 @@ func copyProviders(providers []Provider) []Provider {
 	for i := range copied {
 		copied[i].ExecConfig = copied[i].ExecConfig.DeepCopy()
 		copied[i].AllowedServers = slices.Clone(copied[i].AllowedServers)
+		copied[i].AllowedProxies = slices.Clone(copied[i].AllowedProxies)
 		copied[i].AllowedProfileEnvVars = slices.Clone(copied[i].AllowedProfileEnvVars)
 		copied[i].InheritedEnvVars = slices.Clone(copied[i].InheritedEnvVars)
 	}

@@ -107,6 +107,9 @@ func (t *authRoundTripper) check(request *http.Request) error {
 	switch request.URL.Scheme {
 	case "https", "wss":
 	default:
+		if t.link.endpoint.plain {
+			break // the provider allows it
+		}
 		return fmt.Errorf("%w: a request by %s would show the credential", ErrDenied, request.URL.Scheme)
 	}
 	if request.URL.Host == t.link.endpoint.host {

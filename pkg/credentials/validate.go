@@ -53,9 +53,14 @@ func (p *Provider) faults() []error {
 	default:
 		fault("profileSourcedEnvVarsPolicy: %q is none of AppendIfNotExists, Replace, Ignore", p.ProfileSourcedEnvVarsPolicy)
 	}
-	for i, pattern := range p.AllowedServers {
-		if pattern == "" || strings.ContainsAny(pattern, "/ ") {
-			fault("allowedServers[%d]: %q is not a host with an optional port", i, pattern)
+	for _, list := range []struct {
+		field    string
+		patterns []string
+	}{{"allowedServers", p.AllowedServers}, {"allowedProxies", p.AllowedProxies}} {
+		for i, pattern := range list.patterns {
+			if pattern == "" || strings.ContainsAny(pattern, "/ ") {
+				fault("%s[%d]: %q is not a host with an optional port", list.field, i, pattern)
+			}
 		}
 	}
 	for i, pattern := range p.AllowedProfileEnvVars {
