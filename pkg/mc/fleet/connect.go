@@ -10,12 +10,11 @@ import (
 	"io"
 	"time"
 
+	"github.com/rollcall-dev/rollcall/pkg/mc/fleet/internal/mapping"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/cluster"
-
-	"github.com/rollcall-dev/rollcall/pkg/credentials"
 )
 
 // connect makes the cluster of the attempt's profile and engages it. After an
@@ -23,12 +22,12 @@ import (
 func (k *keeper) connect(a *attempt, p *place) (*member, error) {
 	k.setStatus(Connecting, k.status.Load().LastError)
 	started := time.Now()
-	way, err := k.approach(a)
+	way, err := k.approach(a, nil)
 	if err != nil {
 		return nil, err
 	}
-	if err := p.confirm(a); err != nil {
-		way.access.Release()
+	if err := a.untimed(func() error { return p.confirm(a) }); err != nil {
+		way.release()
 		return nil, err
 	}
 	m := newMember(k.ctx, a.profile, way)
@@ -42,9 +41,9 @@ func (k *keeper) connect(a *attempt, p *place) (*member, error) {
 		k.disengage(m)
 		return nil, explain(a, err)
 	}
-	k.setAccess(m)
+	k.note(way)
 	k.enter(Ready)
-	k.log.Info("Cluster is engaged", "server", way.access.Server(), "provider", way.access.Provider(), "after", time.Since(started).Round(time.Millisecond))
+	k.log.Info("Cluster is engaged", "server", way.server, "provider", way.provider, "after", time.Since(started).Round(time.Millisecond))
 	return m, nil
 }
 
@@ -68,14 +67,6 @@ func (k *keeper) engage(ctx context.Context, m *member) (err error) {
 	return nil
 }
 
-// explain puts the time limit in the place of the errors that it caused.
-func explain(ctx context.Context, err error) error {
-	if cause := context.Cause(ctx); cause != nil && !errors.Is(err, cause) {
-		return fmt.Errorf("%w: %w", cause, err)
-	}
-	return err
-}
-
 func (k *keeper) newCluster(ctx context.Context, m *member) (cluster.Cluster, error) {
 	// Clients are made with the first address and the transport that follows
 	// the current one, which also authenticates.
@@ -86,6 +77,7 @@ func (k *keeper) newCluster(ctx context.Context, m *member) (cluster.Cluster, er
 	named := func(o *cluster.Options) {
 		o.Logger = k.log
 		o.Cache.DefaultWatchErrorHandler = k.watchFailed
+		o.MapperProvider = mapping.New
 	}
 	opts := append([]cluster.Option{named}, k.fleet.options.ClusterOptions...)
 	return k.fleet.options.NewCluster(ctx, m.profile.Load(), config, opts...)
@@ -100,88 +92,9 @@ func (k *keeper) watchFailed(_ context.Context, r *cache.Reflector, err error) {
 	k.log.Info("Watch failed, trying again", "type", r.TypeDescription(), "error", err.Error())
 }
 
-// approach is a way to a cluster that has been shown to work.
-type approach struct {
-	access   *credentials.Access
-	config   *rest.Config
-	target   *target
-	identity identity
-}
-
-// approach resolves the attempt's profile and asks the cluster who it is.
-func (k *keeper) approach(a *attempt) (*approach, error) {
-	access, err := k.fleet.options.Credentials.Resolve(a, a.profile)
-	if err != nil {
-		return nil, explain(a, err)
-	}
-	return k.examine(a, access)
-}
-
-// examine asks the cluster that the access leads to who it is. After an error
-// the access is released.
-func (k *keeper) examine(a *attempt, access *credentials.Access) (_ *approach, err error) {
-	defer func() {
-		if err != nil {
-			access.Release()
-		}
-	}()
-	config := access.RESTConfig()
-	for _, option := range k.fleet.options.RESTOptions {
-		if err := option(config); err != nil {
-			return nil, fmt.Errorf("REST option: %w", err)
-		}
-	}
-	transport, err := rest.TransportFor(config)
-	if err != nil {
-		return nil, err
-	}
-	target, err := newTarget(config.Host, transport)
-	if err != nil {
-		return nil, err
-	}
-	id, err := identify(a, target, a.profile)
-	if err != nil {
-		return nil, explain(a, err)
-	}
-	return &approach{access: access, config: config, target: target, identity: id}, nil
-}
-
-// follow exchanges what is under the cluster where the attempt's profile leads
-// to it in another way, and tells whether it did. The error is errOtherCluster
-// where it leads elsewhere; any other error leaves the cluster as it is.
-func (k *keeper) follow(a *attempt, m *member) (exchanged bool, err error) {
-	access, err := k.fleet.options.Credentials.Resolve(a, a.profile)
-	if err != nil {
-		return false, explain(a, err)
-	}
-	if access.Fingerprint() == m.access.Fingerprint() {
-		access.Release()
-		return false, nil
-	}
-	way, err := k.examine(a, access)
-	if err != nil {
-		return false, err
-	}
-	if !way.identity.same(m.identity) {
-		access.Release()
-		return false, errOtherCluster
-	}
-	old := m.access
-	m.access, m.identity = way.access, way.identity
-	m.config.Store(way.config)
-	m.transport.swap(way.target)
-	old.Release() // drops its connections: watches resume on the new ones
-	k.setAccess(m)
-	k.log.Info("Cluster's access was exchanged under it", "server", access.Server(), "provider", access.Provider())
-	return true, nil
-}
-
 // disengage undoes connect, as far as that came, and waits for the cluster to
 // end.
 func (k *keeper) disengage(m *member) {
-	if k.ctx.Err() != nil {
-		k.enter(Leaving)
-	}
 	wasEngaged := k.engaged.Swap(nil) != nil
 	m.cancel()
 	m.abort()
