@@ -32,10 +32,10 @@ func nameOf(src Source) string {
 	return fmt.Sprintf("%T", src)
 }
 
-// withAnnotation returns a profile with the annotation set, or without it where
+// WithAnnotation returns a profile with the annotation set, or without it where
 // the value is empty. The one that was given is left as it is, and shares all
-// else with what is returned.
-func withAnnotation(profile *Profile, key, value string) *Profile {
+// else with what is returned; it is itself returned where nothing is to change.
+func WithAnnotation(profile *Profile, key, value string) *Profile {
 	if present, ok := profile.Annotations[key]; present == value && ok == (value != "") {
 		return profile
 	}

@@ -11,6 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/go-logr/logr"
 	. "github.com/onsi/gomega"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/cluster-inventory-api/apis/v1alpha1"
@@ -73,7 +74,7 @@ func TestThePlaceOfTheFirstSourceIsTakenWhenItsProfileGoes(t *testing.T) {
 	g := NewWithT(t)
 	sink := newRegister()
 	table := &mergeTable{
-		ctx: t.Context(), sources: make([]Source, 2), sink: sink,
+		log: logr.Discard(), sources: make([]Source, 2), sink: sink,
 		profiles: map[Key][]*Profile{}, unsynced: 2,
 	}
 	first, second := &mergeSink{table: table, source: 0}, &mergeSink{table: table, source: 1}
@@ -132,7 +133,7 @@ func TestAProfileThatComesByAnotherNameLeavesUnderTheOldOne(t *testing.T) {
 	s := &renameSink{sink: sink, rename: Prefix("p#"), renamed: map[Key]Key{}}
 	profile := named("eu")
 	s.Put(profile)
-	s.Put(withAnnotation(profile, AnnotationClusterName, "europe"))
+	s.Put(WithAnnotation(profile, AnnotationClusterName, "europe"))
 	g.Expect(describe(sink.profiles)).To(ConsistOf("p#europe  "))
 	s.Remove(KeyOf(profile))
 	s.Remove(KeyOf(profile))

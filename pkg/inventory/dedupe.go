@@ -172,7 +172,7 @@ func (s *dedupeSink) tell(affected []Key, event Key) {
 			continue
 		}
 		s.told[key] = alternates
-		s.sink.Put(withAnnotation(s.profiles[key].profile, AnnotationAlternates, alternates))
+		s.sink.Put(WithAnnotation(s.profiles[key].profile, AnnotationAlternates, alternates))
 	}
 }
 

@@ -113,6 +113,9 @@ func keyed(key Key) *Profile {
 func anyProfile(t *rapid.T) *Profile {
 	profile := keyed(anyKey(t))
 	profile.Labels = map[string]string{"version": rapid.SampledFrom([]string{"1", "2", "3"}).Draw(t, "version")}
+	if name := rapid.SampledFrom([]string{"", "", "x", "y"}).Draw(t, "cluster name"); name != "" {
+		profile.Annotations = map[string]string{AnnotationClusterName: name}
+	}
 	if age := rapid.IntRange(0, 2).Draw(t, "created"); age > 0 {
 		profile.CreationTimestamp = metav1.Unix(int64(age), 0)
 	}
@@ -155,8 +158,9 @@ func renamedWithPrefix(sources ...map[Key]*Profile) map[Key]*Profile {
 	all := map[Key]*Profile{}
 	for key, profile := range sources[0] {
 		renamed := profile.DeepCopy()
-		renamed.Name = hashedName("p#"+key.String(), "p#"+key.String()+"\n"+key.String())
-		metav1.SetMetaDataAnnotation(&renamed.ObjectMeta, AnnotationClusterName, "p#"+key.String())
+		name := "p#" + ClusterName(profile)
+		renamed.Name = hashedName(name, name+"\n"+key.String())
+		metav1.SetMetaDataAnnotation(&renamed.ObjectMeta, AnnotationClusterName, name)
 		all[KeyOf(renamed)] = renamed
 	}
 	return all
@@ -188,7 +192,7 @@ func onePerCluster(sources ...map[Key]*Profile) map[Key]*Profile {
 			}
 			annotation += KeyOf(alternate).String()
 		}
-		all[key] = withAnnotation(profile, AnnotationAlternates, annotation)
+		all[key] = WithAnnotation(profile, AnnotationAlternates, annotation)
 	}
 	return all
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/go-logr/logr"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 )
 
@@ -39,7 +40,7 @@ func (m *merged) String() string {
 // Run returns nil when the context has ended and all sources with it.
 func (m *merged) Run(ctx context.Context, sink Sink) error {
 	table := &mergeTable{
-		ctx: ctx, sources: m.sources, sink: sink,
+		log: log.FromContext(ctx), sources: m.sources, sink: sink,
 		profiles: map[Key][]*Profile{}, unsynced: len(m.sources),
 	}
 	if len(m.sources) == 0 {
@@ -60,7 +61,7 @@ func (m *merged) Run(ctx context.Context, sink Sink) error {
 
 // mergeTable has what all sources have told.
 type mergeTable struct {
-	ctx     context.Context
+	log     logr.Logger
 	sources []Source
 
 	mu   sync.Mutex // guards what follows; held during calls of sink, which return at once
@@ -92,7 +93,7 @@ func (t *mergeTable) put(source int, profile *Profile) {
 	t.profiles[key][source] = profile
 	if added && shared {
 		first, hidden := min(before, source), max(before, source)
-		log.FromContext(t.ctx).Info("Two sources have a profile of the same key, that of the first source is used",
+		t.log.Info("Two sources have a profile of the same key, that of the first source is used",
 			"profile", key, "source", nameOf(t.sources[first]), "other", nameOf(t.sources[hidden]))
 	}
 	if used, _ := t.used(key); used == source {

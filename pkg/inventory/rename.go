@@ -94,8 +94,8 @@ func (s *renameSink) change(profile *Profile) *Profile {
 		return profile
 	}
 	original := OriginalKey(profile).String()
-	changed := *withAnnotation(profile, AnnotationClusterName, renamed)
+	changed := *WithAnnotation(profile, AnnotationClusterName, renamed)
 	// Unique by itself, whatever rename maps to the same name.
 	changed.Name = hashedName(renamed, renamed+"\n"+KeyOf(profile).String())
-	return withAnnotation(&changed, AnnotationRenamedFrom, original)
+	return WithAnnotation(&changed, AnnotationRenamedFrom, original)
 }

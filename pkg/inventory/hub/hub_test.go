@@ -98,7 +98,7 @@ func TestAHubWithoutTheAPIIsWaitedFor(t *testing.T) {
 	g.Eventually(logs.text).WithTimeout(patience).Should(ContainSubstring("does not serve ClusterProfiles"))
 	g.Expect(roll.synced()).To(BeFalse())
 
-	g.Expect(c.Create(crd())).To(Succeed())
+	g.Expect(c.Create(crd("ClusterProfile"))).To(Succeed())
 	g.Eventually(roll.synced).WithTimeout(patience).Should(BeTrue())
 }
 
@@ -134,7 +134,7 @@ func run(t *testing.T, c *mctest.Cluster, options hub.Options, logs ...*lines) *
 	for _, l := range logs {
 		ctx = log.IntoContext(ctx, funcr.New(l.add, funcr.Options{}))
 	}
-	r := &roll{profiles: map[string]string{}}
+	r := &roll{profiles: map[string]string{}, sets: map[string]string{}}
 	ended := make(chan error, 1)
 	go func() { ended <- source.Run(ctx, r) }()
 	t.Cleanup(func() {
@@ -150,6 +150,7 @@ func run(t *testing.T, c *mctest.Cluster, options hub.Options, logs ...*lines) *
 type roll struct {
 	mu       sync.Mutex
 	profiles map[string]string
+	sets     map[string]string // ClusterSets
 	complete bool
 }
 
@@ -157,6 +158,7 @@ func (r *roll) Put(p *inventory.Profile) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.profiles[inventory.KeyOf(p).String()] = p.Labels["version"]
+	r.sets[p.Name] = inventory.ClusterSet(p)
 }
 
 func (r *roll) Remove(key inventory.Key) {
@@ -175,6 +177,15 @@ func (r *roll) synced() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.complete
+}
+
+// set returns the ClusterSet of the profile of that name.
+func (r *roll) set(name string) func() string {
+	return func() string {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		return r.sets[name]
+	}
 }
 
 // content returns the profiles as "namespace/name=version", in order.
@@ -206,15 +217,15 @@ func (l *lines) text() string {
 	return l.all.String()
 }
 
-func crd() *apiextensionsv1.CustomResourceDefinition {
+func crd(kind string) *apiextensionsv1.CustomResourceDefinition {
 	preserve := true
 	return &apiextensionsv1.CustomResourceDefinition{
-		ObjectMeta: metav1.ObjectMeta{Name: "clusterprofiles.multicluster.x-k8s.io"},
+		ObjectMeta: metav1.ObjectMeta{Name: strings.ToLower(kind) + "s.multicluster.x-k8s.io"},
 		Spec: apiextensionsv1.CustomResourceDefinitionSpec{
 			Group: v1alpha1.GroupVersion.Group,
 			Scope: apiextensionsv1.NamespaceScoped,
 			Names: apiextensionsv1.CustomResourceDefinitionNames{
-				Plural: "clusterprofiles", Singular: "clusterprofile", Kind: "ClusterProfile", ListKind: "ClusterProfileList",
+				Plural: strings.ToLower(kind) + "s", Singular: strings.ToLower(kind), Kind: kind, ListKind: kind + "List",
 			},
 			Versions: []apiextensionsv1.CustomResourceDefinitionVersion{{
 				Name: v1alpha1.GroupVersion.Version, Served: true, Storage: true,
