@@ -10,11 +10,12 @@ import (
 	"io"
 	"time"
 
-	"github.com/rollcall-dev/rollcall/pkg/mc/fleet/internal/mapping"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/cluster"
+
+	"github.com/rollcall-dev/rollcall/pkg/mc/fleet/internal/mapping"
 )
 
 // connect makes the cluster of the attempt's profile and engages it. After an

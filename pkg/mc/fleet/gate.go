@@ -29,9 +29,10 @@ func newGate(places int) *gate {
 type place struct {
 	gate *gate
 
-	mu      sync.Mutex // guards what follows
-	held    bool
-	timeout *time.Timer
+	mu        sync.Mutex // guards what follows
+	held      bool
+	confirmed bool
+	timeout   *time.Timer
 }
 
 // enter waits for a place. It is lost after answerWithin unless confirmed. The
@@ -43,7 +44,7 @@ func (g *gate) enter(ctx context.Context) (*place, error) {
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.timeout = time.AfterFunc(answerWithin, p.leave)
+	p.timeout = time.AfterFunc(answerWithin, p.expire)
 	return p, nil
 }
 
@@ -52,11 +53,21 @@ func (p *place) confirm(ctx context.Context) error {
 	p.mu.Lock()
 	p.timeout.Stop()
 	held := p.held
+	p.confirmed = true
 	p.mu.Unlock()
 	if held {
 		return nil
 	}
 	return p.take(ctx)
+}
+
+// expire gives the place up unless it is confirmed.
+func (p *place) expire() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !p.confirmed {
+		p.leaveLocked()
+	}
 }
 
 // leave gives the place up, if it is held.
@@ -66,6 +77,10 @@ func (p *place) leave() {
 	if p.timeout != nil {
 		p.timeout.Stop()
 	}
+	p.leaveLocked()
+}
+
+func (p *place) leaveLocked() {
 	if p.held && p.gate.places != nil {
 		<-p.gate.places
 	}

@@ -84,6 +84,25 @@ func TestClustersThatCannotBeReachedKeepNoPlace(t *testing.T) {
 	g.Eventually(w.state(name(f.Cluster(4)))).WithTimeout(patience).Should(Equal(fleet.Ready))
 }
 
+func TestTheWaitForAPlaceDoesNotCountTowardsTheTimeLimit(t *testing.T) {
+	g := NewWithT(t)
+	f := mctest.NewFleet(t, 2)
+	slow, other := f.Cluster(0), f.Cluster(1)
+	reader := &slowReader{read: make(chan struct{})} // whoever is engaged keeps its place
+	w := startWith(t, f.Clusters(), func(e *engagements) multicluster.Aware {
+		reader.engagements = e
+		return reader
+	}, func(o *fleet.Options) { o.StartupLimit, o.ConnectTimeout = 1, 2*time.Second })
+	slow.Fault(mctest.Slow(1500 * time.Millisecond).On("namespaces"))
+	w.list.put(profile(slow.Name(), slow.Config().Host))
+	g.Eventually(w.state(name(slow))).WithTimeout(patience).Should(Equal(fleet.Connecting))
+	w.list.put(profile(other.Name(), other.Config().Host))
+
+	g.Eventually(w.state(name(other))).WithTimeout(patience).Should(Equal(fleet.Ready), "the slow one has lost its place")
+	g.Eventually(w.state(name(slow))).WithTimeout(patience).Should(Equal(fleet.Ready))
+	g.Expect(w.method.count()).To(Equal(2), "at the first attempt")
+}
+
 func name(c *mctest.Cluster) multicluster.ClusterName {
 	return multicluster.ClusterName("fleet/" + c.Name())
 }

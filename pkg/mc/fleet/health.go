@@ -28,9 +28,11 @@ type health struct {
 	asked    time.Time // of the last question, or when the cluster was engaged
 	failures int       // in a row
 	since    time.Time // of the first of them
+	err      error     // of the last of them
 }
 
 type answer struct {
+	way      *approach // that was asked
 	identity identity
 	err      error
 }
@@ -71,16 +73,16 @@ func (h *health) ask() {
 		h.timer.Reset(h.interval())
 		return
 	}
-	target, profile := h.member.transport.current.Load(), h.member.profile.Load()
+	way, profile := h.member.way, h.member.profile.Load()
 	h.asking.Go(func() {
 		ctx, cancel := context.WithTimeoutCause(h.ctx, h.fleet.options.Probe.Timeout,
 			fmt.Errorf("no answer within %v", h.fleet.options.Probe.Timeout))
 		defer cancel()
-		id, err := identify(ctx, target, profile)
+		id, err := way.identify(ctx, profile)
 		if err != nil {
 			err = explain(ctx, err)
 		}
-		h.answers <- answer{identity: id, err: err}
+		h.answers <- answer{way: way, identity: id, err: err}
 	})
 }
 
@@ -88,8 +90,11 @@ func (h *health) ask() {
 // tells that the cluster is to be dropped.
 func (h *health) take(a answer) error {
 	h.timer.Reset(h.interval())
+	if a.way != h.member.way {
+		return nil // the answer is of one that is not used any more
+	}
 	if a.err == nil || isBusy(a.err) {
-		if h.member.identity.uid != "" && a.identity.uid != "" && h.member.identity.uid != a.identity.uid {
+		if uid := h.member.way.identity.uid; uid != "" && a.identity.uid != "" && uid != a.identity.uid {
 			return errOtherCluster
 		}
 		h.recovered()
@@ -100,18 +105,18 @@ func (h *health) take(a answer) error {
 		h.since = time.Now()
 	}
 	h.failures++
-	limits := h.fleet.options.Probe
-	switch {
-	case h.failures < limits.FailureThreshold:
+	h.err = a.err
+	threshold := h.fleet.options.Probe.FailureThreshold
+	if h.failures < threshold {
 		h.log.V(1).Info("Cluster has failed a probe", "error", a.err.Error(), "failures", h.failures)
-	case h.failures == limits.FailureThreshold:
-		h.fail(Degraded, a.err)
+	} else {
+		h.show()
+	}
+	if h.failures == threshold {
 		h.log.Info("Cluster is degraded: its requests wait", "error", a.err.Error())
 		h.tell(false)
-	default:
-		h.fail(Degraded, a.err)
 	}
-	if down := time.Since(h.since); down >= limits.DropAfter {
+	if down := time.Since(h.since); down >= h.fleet.options.Probe.DropAfter {
 		return fmt.Errorf("no probe has succeeded for %v: %w", down.Round(time.Second), a.err)
 	}
 	return nil
@@ -124,12 +129,9 @@ func (h *health) degraded() bool {
 // recovered notes that the cluster has answered.
 func (h *health) recovered() {
 	wasDegraded := h.degraded()
-	h.failures = 0
-	if h.retry == nil {
-		h.enter(Ready)
-	}
+	h.failures, h.err = 0, nil
+	h.show()
 	if wasDegraded {
-		h.setStatus(Ready, h.status.Load().LastError)
 		h.log.Info("Cluster is ready again")
 		h.tell(true)
 	}

@@ -40,7 +40,7 @@ const maxIdentityBytes = 1 << 20
 // identify asks the target who it is, which also shows that it answers and
 // takes the credentials. Not being allowed to read the namespace, or not having
 // it, is an answer if it comes from an API server.
-func identify(ctx context.Context, t *target, profile *inventory.Profile) (identity, error) {
+func (t *target) identify(ctx context.Context, profile *inventory.Profile) (identity, error) {
 	id := identity{clusterID: inventory.ClusterID(profile)}
 	u := t.server.JoinPath("api/v1/namespaces", metav1.NamespaceSystem)
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, u.String(), nil)

@@ -43,7 +43,7 @@ func TestWhatAnAnswerTellsOfACluster(t *testing.T) {
 				return &http.Response{StatusCode: tc.code, Body: io.NopCloser(strings.NewReader(tc.body))}, nil
 			}))
 			g.Expect(err).NotTo(HaveOccurred())
-			id, err := identify(t.Context(), server, &inventory.Profile{})
+			id, err := server.identify(t.Context(), &inventory.Profile{})
 			g.Expect(isBusy(err)).To(Equal(tc.busy))
 			if tc.err != "" {
 				g.Expect(err).To(MatchError(ContainSubstring(tc.err)))

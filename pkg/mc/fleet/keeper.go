@@ -65,6 +65,8 @@ type attempt struct {
 	context.Context
 	profile *inventory.Profile
 	cancel  context.CancelCauseFunc
+	limit   time.Duration
+	timer   *time.Timer
 }
 
 // errSuperseded ends an attempt whose profile has changed meanwhile.
@@ -72,18 +74,25 @@ var errSuperseded = errors.New("the way to the cluster has changed meanwhile")
 
 // try begins an attempt on the latest profile. It must be ended.
 func (k *keeper) try() *attempt {
-	limit := k.fleet.options.ConnectTimeout
-	a := &attempt{profile: k.latest.Load()}
-	ctx, cancelTimeout := context.WithTimeoutCause(k.ctx, limit, fmt.Errorf("no result within %v", limit))
-	a.Context, a.cancel = context.WithCancelCause(ctx)
-	context.AfterFunc(a.Context, cancelTimeout)
+	a := &attempt{profile: k.latest.Load(), limit: k.fleet.options.ConnectTimeout}
+	a.Context, a.cancel = context.WithCancelCause(k.ctx)
+	a.timer = time.AfterFunc(a.limit, func() { a.cancel(fmt.Errorf("no result within %v", a.limit)) })
 	k.trying.Store(a)
 	k.supersede(k.latest.Load()) // it may have changed before anybody could know of the attempt
 	return a
 }
 
+// untimed runs the function, which is not bound by the attempt's time limit.
+func (a *attempt) untimed(f func() error) error {
+	if a.timer.Stop() {
+		defer a.timer.Reset(a.limit)
+	}
+	return f()
+}
+
 func (k *keeper) end(a *attempt) {
-	k.trying.Store(nil)
+	k.trying.CompareAndSwap(a, nil)
+	a.timer.Stop()
 	a.cancel(nil)
 }
 
@@ -133,24 +142,43 @@ func (k *keeper) run() {
 		k.end(a)
 		if err != nil {
 			p.leave()
+			k.lost(err)
 		} else {
-			backoff = k.newBackoff()
+			engaged := time.Now()
 			err = serve(k, m, p)
+			k.lost(err)
 			k.disengage(m)
+			if time.Since(engaged) > k.fleet.options.MaxBackoff {
+				backoff = k.newBackoff()
+			}
 		}
-		if err == nil || k.ctx.Err() != nil {
-			continue
-		}
-		if errors.Is(err, errSuperseded) {
+		switch {
+		case k.ctx.Err() != nil:
+		case errors.Is(err, errSuperseded):
 			backoff = k.newBackoff()
-			continue
+		case errors.Is(err, errOtherCluster):
+			k.log.Info("Cluster is engaged anew", "reason", err.Error())
+		default:
+			delay := backoff.Step()
+			k.log.Info("Cluster cannot be reached or used, trying again", "error", err.Error(), "after", delay.Round(time.Millisecond))
+			if k.awaitRetry(a.profile, delay) {
+				backoff = k.newBackoff()
+			}
 		}
-		delay := backoff.Step()
+	}
+}
+
+// lost notes why there is no cluster to be engaged, or not for long.
+func (k *keeper) lost(err error) {
+	switch {
+	case k.ctx.Err() != nil:
+		k.enter(Leaving)
+	case errors.Is(err, errSuperseded):
+		k.setStatus(Pending, k.status.Load().LastError)
+	case errors.Is(err, errOtherCluster):
+		k.fail(Pending, err)
+	default:
 		k.fail(Backoff, err)
-		k.log.Info("Cluster cannot be reached or used, trying again", "error", err.Error(), "after", delay.Round(time.Millisecond))
-		if k.awaitRetry(a.profile, delay) {
-			backoff = k.newBackoff()
-		}
 	}
 }
 
@@ -202,10 +230,11 @@ func (k *keeper) setStatus(state State, lastError string) {
 	k.status.Store(&next)
 }
 
-// setAccess notes how the cluster is reached.
-func (k *keeper) setAccess(m *member) {
+// note takes down how the cluster is reached, and who it is as far as that is
+// known.
+func (k *keeper) note(way *approach) {
 	next := *k.status.Load()
-	next.Server, next.Provider, next.UID = m.access.Server(), m.access.Provider(), m.identity.uid
+	next.Server, next.Provider, next.UID = way.server, way.provider, way.identity.uid
 	k.status.Store(&next)
 }
 

@@ -14,7 +14,6 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/cluster"
 
-	"github.com/rollcall-dev/rollcall/pkg/credentials"
 	"github.com/rollcall-dev/rollcall/pkg/inventory"
 	"github.com/rollcall-dev/rollcall/pkg/mc/multicluster"
 )
@@ -44,20 +43,20 @@ type member struct {
 	changed map[*func()]struct{}
 
 	// The keeper's goroutine owns what follows.
-	access   *credentials.Access
-	identity identity
-	ctx      context.Context // ends when the cluster leaves
-	cancel   context.CancelFunc
-	started  bool
-	stopped  chan struct{} // closed when the cluster's Start has returned
-	err      error         // of Start, once stopped is closed
+	way       *approach
+	clusterID string          // that the profile gives the cluster behind way
+	ctx       context.Context // ends when the cluster leaves
+	cancel    context.CancelFunc
+	started   bool
+	stopped   chan struct{} // closed when the cluster's Start has returned
+	err       error         // of Start, once stopped is closed
 }
 
 func newMember(ctx context.Context, profile *inventory.Profile, a *approach) *member {
 	m := &member{
 		transport: newSwapTransport(a.target),
-		access:    a.access,
-		identity:  a.identity,
+		way:       a,
+		clusterID: a.identity.clusterID,
 		stopped:   make(chan struct{}),
 	}
 	m.profile.Store(profile)
@@ -82,16 +81,29 @@ func (m *member) NotifyChange(ctx context.Context, changed func()) {
 	})
 }
 
-// setProfile makes the profile the current one and returns the one before.
-func (m *member) setProfile(profile *inventory.Profile) (previous *inventory.Profile) {
-	previous = m.profile.Swap(profile)
+// setProfile makes the profile the current one.
+func (m *member) setProfile(profile *inventory.Profile) {
+	m.profile.Store(profile)
 	m.mu.Lock()
 	notify := slices.Collect(maps.Keys(m.changed))
 	m.mu.Unlock()
 	for _, changed := range notify {
 		(*changed)()
 	}
-	return previous
+}
+
+// exchange makes the way the one by which the cluster is reached, if the same
+// cluster is there, and tells whether it is.
+func (m *member) exchange(way *approach) bool {
+	if !way.identity.same(identity{uid: m.way.identity.uid, clusterID: m.clusterID}) {
+		return false
+	}
+	old := m.way
+	m.way, m.clusterID = way, way.identity.clusterID
+	m.config.Store(way.config)
+	m.transport.swap(way.target)
+	old.release() // drops its connections: watches resume on the new ones
+	return true
 }
 
 // GetConfig returns a copy of the configuration that leads to the cluster now.
@@ -110,7 +122,7 @@ func (m *member) index(ctx context.Context, i index) error {
 // abort fails what talks to the cluster, now and from now on.
 func (m *member) abort() {
 	m.transport.close()
-	m.access.Release()
+	m.way.release()
 }
 
 // start runs the cluster until its context ends.

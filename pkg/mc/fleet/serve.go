@@ -21,27 +21,33 @@ var (
 )
 
 // service is the time in which a cluster is engaged. It belongs to the
-// keeper's goroutine.
+// keeper's goroutine, which waits for nothing but what serve selects.
 type service struct {
 	*keeper
 	member *member
 	health *health
 
-	// retry fires when the latest profile is to be followed once more. It is
-	// nil while that is followed; otherwise the cluster stays as it is.
-	retry   <-chan time.Time
-	backoff wait.Backoff
+	// tried is the fingerprint of the profile that was followed last. Where
+	// that could not be done, accessErr says why, the cluster stays as it is,
+	// and retry fires when it is to be followed once more.
+	tried     string
+	accessErr error
+	retry     <-chan time.Time
+	backoff   wait.Backoff
+	// pursuit is under way to find the latest profile's cluster, nil if none is.
+	pursuit *pursuit
 }
 
 // serve keeps an engaged cluster on its profile's latest version and looks
-// after its health. It returns nil if the cluster is to be connected anew at
-// once, or leaves. The cluster has its place in the gate until it has been
-// listed for the first time.
+// after its health. It returns when the keeper's context has ended, or with the
+// reason why the cluster is to be disengaged. The cluster has its place in the
+// gate until it has been listed for the first time.
 func serve(k *keeper, m *member, p *place) error {
-	s := &service{keeper: k, member: m, backoff: k.newBackoff()}
+	s := &service{keeper: k, member: m, backoff: k.newBackoff(), tried: inventory.Fingerprint(m.profile.Load())}
 	defer s.settle(p)()
 	s.health = newHealth(s)
 	defer s.health.stop()
+	defer s.abandon()
 	for {
 		var err error
 		select {
@@ -50,21 +56,18 @@ func serve(k *keeper, m *member, p *place) error {
 		case <-m.stopped:
 			return errors.Join(errClusterEnded, m.err)
 		case <-k.changed:
-			if !s.isNews() {
-				continue
+			if s.isNews() {
+				s.backoff = k.newBackoff()
+				s.follow()
 			}
-			s.backoff = k.newBackoff()
-			err = s.follow()
 		case <-s.retry:
-			err = s.follow()
+			s.follow()
+		case found := <-s.pursuit.result():
+			err = s.take(found)
 		case <-s.health.due():
 			s.health.ask()
 		case answer := <-s.health.answers:
 			err = s.health.take(answer)
-		}
-		if errors.Is(err, errOtherCluster) {
-			k.log.Info("Cluster is engaged anew", "reason", err.Error())
-			return nil
 		}
 		if err != nil {
 			return err
@@ -90,37 +93,28 @@ func (s *service) settle(p *place) (stop func()) {
 }
 
 // isNews takes over the latest profile and tells whether it may lead to the
-// cluster in another way.
+// cluster in another way than the one followed last.
 func (s *service) isNews() bool {
 	profile := s.latest.Load()
-	previous := s.member.setProfile(profile)
-	return s.recheck.Swap(false) || s.retry != nil ||
-		inventory.Fingerprint(previous) != inventory.Fingerprint(profile)
+	s.member.setProfile(profile)
+	if s.recheck.Swap(false) || inventory.Fingerprint(profile) != s.tried {
+		return true
+	}
+	if s.pursuit == nil && s.accessErr == nil {
+		// It leads to the cluster that is there: what it says is about that.
+		s.member.clusterID = inventory.ClusterID(profile)
+	}
+	return false
 }
 
-// follow makes the latest profile the one by which the cluster is reached. If
-// that cannot be done, it is tried again later; the only error is
-// errOtherCluster.
-func (s *service) follow() error {
-	s.retry = nil
-	a := s.try()
-	exchanged, err := s.keeper.follow(a, s.member)
-	s.end(a)
+// show makes the status say how the cluster is.
+func (s *service) show() {
 	switch {
-	case errors.Is(err, errOtherCluster):
-		return err
-	case errors.Is(err, errSuperseded):
-		s.retry = time.After(0)
-	case err != nil:
-		delay := s.backoff.Step()
-		s.fail(s.status.Load().State, err)
-		s.log.Info("Cluster's new access cannot be used, keeping the one before", "error", err.Error(), "after", delay.Round(time.Millisecond))
-		s.retry = time.After(delay)
-	case exchanged:
-		s.health.recovered() // it has just answered
 	case s.health.degraded():
+		s.fail(Degraded, s.health.err)
+	case s.accessErr != nil:
+		s.fail(Ready, s.accessErr)
 	default:
 		s.enter(Ready)
 	}
-	return nil
 }

@@ -1,0 +1,94 @@
+// Copyright The Rollcall Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package fleet
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"k8s.io/client-go/rest"
+
+	"github.com/rollcall-dev/rollcall/pkg/inventory"
+)
+
+// approach is a way to a cluster. It must be released, which nil allows too.
+type approach struct {
+	server      string
+	provider    string
+	fingerprint string // equal ones lead to the same cluster in the same way
+	identity    identity
+	// identify asks who is there.
+	identify func(ctx context.Context, profile *inventory.Profile) (identity, error)
+	leave    func()
+
+	config *rest.Config
+	target *target
+}
+
+func (a *approach) release() {
+	if a != nil {
+		a.leave()
+	}
+}
+
+// approach finds the way that the attempt's profile leads and asks who is
+// there. It returns nil if that is the current way.
+func (k *keeper) approach(a *attempt, current *approach) (*approach, error) {
+	way, err := k.resolve(a)
+	if err != nil {
+		return nil, explain(a, err)
+	}
+	if current != nil && way.fingerprint == current.fingerprint {
+		way.release()
+		return nil, nil
+	}
+	if current == nil {
+		k.note(way)
+	}
+	if way.identity, err = way.identify(a, a.profile); err != nil {
+		way.release()
+		return nil, explain(a, err)
+	}
+	return way, nil
+}
+
+func (k *keeper) resolve(a *attempt) (_ *approach, err error) {
+	access, err := k.fleet.options.Credentials.Resolve(a, a.profile)
+	if err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err != nil {
+			access.Release()
+		}
+	}()
+	config := access.RESTConfig()
+	for _, option := range k.fleet.options.RESTOptions {
+		if err := option(config); err != nil {
+			return nil, fmt.Errorf("REST option: %w", err)
+		}
+	}
+	transport, err := rest.TransportFor(config)
+	if err != nil {
+		return nil, err
+	}
+	target, err := newTarget(config.Host, transport)
+	if err != nil {
+		return nil, err
+	}
+	return &approach{
+		server: access.Server(), provider: access.Provider(), fingerprint: access.Fingerprint(),
+		identify: target.identify, leave: access.Release,
+		config: config, target: target,
+	}, nil
+}
+
+// explain puts the time limit in the place of the errors that it caused.
+func explain(ctx context.Context, err error) error {
+	if cause := context.Cause(ctx); cause != nil && !errors.Is(err, cause) {
+		return fmt.Errorf("%w: %w", cause, err)
+	}
+	return err
+}
