@@ -246,7 +246,10 @@ func (in *OwnsInput) ownerOptions() []handler.OwnerOption {
 }
 
 func (blder *TypedBuilder[request]) watch(ctrl mccontroller.TypedController[request], in WatchesInput[request]) error {
-	if in.handler == nil {
+	switch {
+	case in.object == nil:
+		return errors.New("the object given to Owns() or Watches() must not be nil")
+	case in.handler == nil:
 		return fmt.Errorf("the handler for %T must not be nil", in.object)
 	}
 	predicates := append(append([]predicate.Predicate(nil), blder.globalPredicates...), in.predicates...)

@@ -70,6 +70,11 @@ func TestMisuse(t *testing.T) {
 			want:  "the controller needs a name: use For() or Named()",
 		},
 		{
+			name:  "no object",
+			build: func() error { return build(on(mgr).For(&corev1.ConfigMap{}).Owns(nil)) },
+			want:  "the object given to Owns() or Watches() must not be nil",
+		},
+		{
 			name:  "no handler",
 			build: func() error { return build(on(mgr).Named("test").Watches(&corev1.ConfigMap{}, nil)) },
 			want:  "the handler for *v1.ConfigMap must not be nil",

@@ -45,6 +45,32 @@ func TestARequestThatNeedsAClusterNotEngagedYetWaitsForIt(t *testing.T) {
 	})
 }
 
+func TestARequestThatWaitsForAClusterWhichNeverComesIsTriedNowAndThen(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := NewWithT(t)
+		var tries atomic.Int32
+		r := mcreconcile.NewClusterNotFoundWrapper(reconcilerFunc(func(context.Context, mcreconcile.Request) (reconcile.Result, error) {
+			tries.Add(1)
+			return reconcile.Result{}, multicluster.NotReadyError("us", "on another replica")
+		}))
+		c := newController(t, r, mccontroller.Options{})
+		g.Expect(c.MultiClusterWatch(newFakeSource("a"))).To(Succeed())
+		start(t, c)
+		ctx, leave := context.WithCancel(t.Context())
+		g.Expect(c.Engage(ctx, "eu", &fakeCluster{})).To(Succeed())
+		time.Sleep(65 * time.Minute)
+		synctest.Wait()
+		g.Expect(tries.Load()).To(BeEquivalentTo(7))
+		g.Expect(series("rollcall_controller_parked_requests")).To(ConsistOf("controller=test 1"))
+
+		leave()
+		synctest.Wait()
+		g.Expect(series("rollcall_controller_parked_requests")).To(ConsistOf("controller=test 0"), "it goes with its own cluster")
+		time.Sleep(time.Hour)
+		g.Expect(tries.Load()).To(BeEquivalentTo(7))
+	})
+}
+
 func TestARequestThatMissedTheEngagementByALittleIsNotLost(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := NewWithT(t)
@@ -111,6 +137,10 @@ func TestAControllerIsToldOfClustersThatJoinChangeAndLeave(t *testing.T) {
 		before, leave := context.WithCancel(t.Context())
 		g.Expect(c.Engage(before, "before", &fakeCluster{})).To(Succeed())
 		g.Expect(c.Watch(src)).To(Succeed())
+		gone, leaveEarly := context.WithCancel(t.Context())
+		g.Expect(c.Engage(gone, "gone before the start", &fakeCluster{})).To(Succeed())
+		leaveEarly()
+		synctest.Wait()
 		start(t, c)
 		changing := &changingCluster{}
 		g.Expect(c.Engage(t.Context(), "later", changing)).To(Succeed())

@@ -315,6 +315,7 @@ func (c *mcController[request]) disengageLocked(e *engagement[request]) {
 	if c.clusters != nil {
 		c.clusters.Drop(e.name)
 	}
+	c.parked.drop(func(req request) bool { return req.Cluster() == e.name })
 	for _, watcher := range c.watchers {
 		watcher.ClusterLeft(e.name, e.cluster)
 	}

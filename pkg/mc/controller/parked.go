@@ -56,6 +56,21 @@ func (p *parked[request]) take(name multicluster.ClusterName) []request {
 	return requests
 }
 
+// drop forgets the requests of a cluster that has left.
+func (p *parked[request]) drop(of func(request) bool) {
+	for until, waiting := range p.requests {
+		for req := range waiting {
+			if of(req) {
+				delete(waiting, req)
+				p.count--
+			}
+		}
+		if len(waiting) == 0 {
+			delete(p.requests, until)
+		}
+	}
+}
+
 // park keeps a request until the cluster is engaged with the controller, and
 // tells whether there was room for it.
 func (c *mcController[request]) park(req request, until multicluster.ClusterName) bool {

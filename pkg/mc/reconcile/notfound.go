@@ -22,14 +22,20 @@ import (
 //
 // A request that met multicluster.ErrClusterNotReady, because a cluster that it
 // needs is not engaged yet, waits: the controller enqueues it again when that
-// cluster is engaged.
+// cluster is engaged, or after 10 minutes, should that never be.
 type ClusterNotFoundWrapper[request comparable] struct {
 	wrapped reconcile.TypedReconciler[request]
 }
 
-// notReadyRetry is when a request is tried again that cannot wait for the
-// cluster's engagement, since nobody is there to tell of it.
-const notReadyRetry = 30 * time.Second
+const (
+	// parkedRetry is when a request that waits for a cluster is tried again
+	// all the same: another replica may have been engaged with the cluster.
+	parkedRetry = 10 * time.Minute
+
+	// notReadyRetry is when a request is tried again that cannot wait for the
+	// cluster's engagement, since nobody is there to tell of it.
+	notReadyRetry = 30 * time.Second
+)
 
 // NewClusterNotFoundWrapper wraps a reconciler in a ClusterNotFoundWrapper.
 func NewClusterNotFoundWrapper[request comparable](w reconcile.TypedReconciler[request]) reconcile.TypedReconciler[request] {
@@ -42,7 +48,7 @@ func (r *ClusterNotFoundWrapper[request]) Reconcile(ctx context.Context, req req
 	switch {
 	case errors.Is(err, multicluster.ErrClusterNotReady):
 		if name, ok := multicluster.NotReadyCluster(err); ok && parking.Park(ctx, name) {
-			return reconcile.Result{}, nil
+			return reconcile.Result{RequeueAfter: parkedRetry}, nil
 		}
 		return reconcile.Result{RequeueAfter: notReadyRetry}, nil
 	case errors.Is(err, multicluster.ErrClusterNotFound):

@@ -90,8 +90,8 @@ func TestARequestThatNeedsAClusterThatIsNotReady(t *testing.T) {
 		wantParked bool
 	}{
 		{
-			name: "waits until that is engaged", err: multicluster.NotReadyError("us", "Connecting"),
-			parking: &parked{until: "us", takes: true}, wantParked: true,
+			name: "waits until that is engaged, or long enough for that to be unlikely", err: multicluster.NotReadyError("us", "Connecting"),
+			parking: &parked{until: "us", takes: true}, wantParked: true, wantResult: reconcile.Result{RequeueAfter: 10 * time.Minute},
 		},
 		{
 			name: "is tried again after a time where no more can wait", err: multicluster.NotReadyError("us", "Connecting"),

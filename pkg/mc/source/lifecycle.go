@@ -5,6 +5,7 @@ package source
 
 import (
 	"context"
+	"slices"
 	"sync"
 
 	"k8s.io/client-go/util/workqueue"
@@ -71,8 +72,9 @@ type lifecycle[request mcreconcile.ClusterAware[request]] struct {
 	fn   func(context.Context, ClusterEvent) []request
 	wake chan struct{} // holds a token when there are events
 
-	mu     sync.Mutex // guards events
-	events []ClusterEvent
+	mu      sync.Mutex // guards what follows
+	events  []ClusterEvent
+	started bool
 }
 
 var _ ClusterWatcher = &lifecycle[mcreconcile.Request]{}
@@ -93,6 +95,11 @@ func (l *lifecycle[request]) ClusterLeft(name multicluster.ClusterName, cl clust
 func (l *lifecycle[request]) add(e ClusterEvent) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	if !l.started && e.Type == ClusterLeft {
+		// Nobody has heard of the cluster, and there may be many before the start.
+		l.events = slices.DeleteFunc(l.events, func(other ClusterEvent) bool { return other.ClusterName == e.ClusterName })
+		return
+	}
 	if n := len(l.events); n > 0 && l.events[n-1].Type == e.Type && l.events[n-1].ClusterName == e.ClusterName {
 		return // changes that nobody has looked at are one
 	}
@@ -113,6 +120,9 @@ func (l *lifecycle[request]) take() []ClusterEvent {
 
 // Start implements source.TypedSource.
 func (l *lifecycle[request]) Start(ctx context.Context, queue workqueue.TypedRateLimitingInterface[request]) error {
+	l.mu.Lock()
+	l.started = true
+	l.mu.Unlock()
 	go func() {
 		for {
 			select {

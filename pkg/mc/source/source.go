@@ -41,7 +41,8 @@ type TypedSyncingSource[object client.Object, request mcreconcile.ClusterAware[r
 	WithProjection(func(cluster.Cluster, object) (object, error)) TypedSyncingSource[object, request]
 
 	// WithClusterFilter returns a copy that watches only the clusters for which
-	// the function says true. It is asked once, when a cluster is engaged.
+	// the function says true. It is asked when a cluster is engaged, and again
+	// when a source is made anew after it could not start.
 	WithClusterFilter(ClusterFilterFunc) TypedSyncingSource[object, request]
 }
 

@@ -7,12 +7,20 @@ package requestlog
 import (
 	"github.com/go-logr/logr"
 	"k8s.io/klog/v2"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	mcreconcile "github.com/rollcall-dev/rollcall/pkg/mc/reconcile"
 )
 
+func withObject(log logr.Logger, objectKey string, req reconcile.Request) logr.Logger {
+	return log.WithValues(
+		objectKey, klog.KRef(req.Namespace, req.Name),
+		"namespace", req.Namespace, "name", req.Name,
+	)
+}
+
 // Constructor returns a log constructor for a controller. Its loggers carry
-// the request's cluster and, for a Request, the object under the key objectKey
+// the request's cluster and, for requests that name an object, the object under the key objectKey
 // (the kind, where that is known), its namespace and name: the keys that
 // controller-runtime uses.
 func Constructor[request mcreconcile.ClusterAware[request]](log logr.Logger, objectKey string) func(*request) logr.Logger {
@@ -21,11 +29,11 @@ func Constructor[request mcreconcile.ClusterAware[request]](log logr.Logger, obj
 			return log
 		}
 		log := log.WithValues("cluster", (*in).Cluster())
-		if req, ok := any(in).(*mcreconcile.Request); ok {
-			log = log.WithValues(
-				objectKey, klog.KRef(req.Namespace, req.Name),
-				"namespace", req.Namespace, "name", req.Name,
-			)
+		switch req := any(in).(type) {
+		case *mcreconcile.Request:
+			log = withObject(log, objectKey, req.Request)
+		case *mcreconcile.WithCluster[reconcile.Request]:
+			log = withObject(log, objectKey, req.Request)
 		}
 		return log
 	}
