@@ -1,0 +1,107 @@
+// Copyright The Rollcall Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package gcp
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/url"
+	"regexp"
+	"strings"
+
+	"github.com/rollcall-dev/rollcall/pkg/credentials/plugin"
+)
+
+// Impersonation is a service account to impersonate, and how to get there. The
+// zero value means none.
+type Impersonation struct {
+	// Account is the service account whose token is wanted: its email, or its
+	// unique ID.
+	Account string
+
+	// Delegates are service accounts in between, from the one that the
+	// application default credentials may impersonate to the one that may
+	// impersonate Account.
+	Delegates []string
+}
+
+// ParseImpersonation reads what String returns.
+func ParseImpersonation(text string) (Impersonation, error) {
+	members := strings.Split(text, ",")
+	for _, member := range members {
+		if err := checkAccount(member); err != nil {
+			return Impersonation{}, err
+		}
+	}
+	last := len(members) - 1
+	return Impersonation{Account: members[last], Delegates: members[:last:last]}, nil
+}
+
+// String returns the delegates and the account, separated by commas.
+func (i Impersonation) String() string {
+	return strings.Join(append(i.Delegates[:len(i.Delegates):len(i.Delegates)], i.Account), ",")
+}
+
+// config is what a profile says to the plugin.
+type config struct {
+	ImpersonateServiceAccount string `json:"impersonateServiceAccount"`
+}
+
+// choose returns whom to impersonate: whom the profile says, if a flag allows
+// it, or whom the flag says.
+func (p *Plugin) choose(request plugin.Request) (Impersonation, error) {
+	var c config
+	if request.Cluster != nil && !isNull(request.Cluster.Config) {
+		if err := request.DecodeConfig(&c); err != nil {
+			return Impersonation{}, err
+		}
+	}
+	wanted := c.ImpersonateServiceAccount
+	switch {
+	case wanted == "" || wanted == p.Impersonate.Account:
+		return p.Impersonate, nil
+	case checkAccount(wanted) != nil:
+		return Impersonation{}, fmt.Errorf("%w: config of the cluster: impersonateServiceAccount is not a service account", plugin.ErrBadRequest)
+	}
+	for _, allowed := range p.AllowedImpersonations {
+		if allowed.Account == wanted {
+			return allowed, nil
+		}
+	}
+	return Impersonation{}, fmt.Errorf("the profile may not choose to impersonate %s, see --allowed-service-account", wanted)
+}
+
+func isNull(raw json.RawMessage) bool {
+	text := strings.TrimSpace(string(raw))
+	return text == "" || text == "null"
+}
+
+var (
+	accountForm = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]*(@[A-Za-z0-9][A-Za-z0-9.:-]*)?$`)
+	domainForm  = regexp.MustCompile(`^[a-z0-9-]+(\.[a-z0-9-]+)+$`)
+)
+
+// checkAccount refuses what could change a URL that the account is put into.
+func checkAccount(text string) error {
+	if !accountForm.MatchString(text) {
+		return fmt.Errorf("%q is neither an email nor an ID of a service account", text)
+	}
+	return nil
+}
+
+func checkDomain(text string) error {
+	if !domainForm.MatchString(text) {
+		return errors.New("not a domain")
+	}
+	return nil
+}
+
+func checkURL(text string) error {
+	u, err := url.Parse(text)
+	if err != nil || u.Host == "" || (u.Scheme != "https" && u.Scheme != "http") || u.RawQuery != "" || u.User != nil {
+		return errors.New("not the URL of a server")
+	}
+	return nil
+}

@@ -1,0 +1,191 @@
+// Copyright The Rollcall Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package gcp
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/rollcall-dev/rollcall/pkg/credentials/plugin"
+	"github.com/rollcall-dev/rollcall/pkg/credentials/plugin/filecache"
+)
+
+// Scopes of tokens.
+const (
+	scopeCloudPlatform = "https://www.googleapis.com/auth/cloud-platform"
+	scopeEmail         = "https://www.googleapis.com/auth/userinfo.email"
+)
+
+// Plugin is the credential plugin. Its fields are the flags. It may be used
+// concurrently once they are set.
+type Plugin struct {
+	// Scopes are what tokens are good for. Default: cloud-platform, and
+	// userinfo.email, by which clusters know the user's name.
+	Scopes []string
+
+	// Account is the service account whose token the metadata server is asked
+	// for. With a service account key it is the account that the key must be of.
+	// Default: the one that the metadata server, or the file, has.
+	Account string
+
+	// Impersonate is the service account to impersonate where the profile
+	// chooses none. Default: none, the tokens are those of the application
+	// default credentials themselves.
+	Impersonate Impersonation
+
+	// AllowedImpersonations are those that a profile may choose, beside
+	// Impersonate.
+	AllowedImpersonations []Impersonation
+
+	// QuotaProject is the project that pays for the requests to impersonate.
+	// Default: GOOGLE_CLOUD_QUOTA_PROJECT, or that of the credentials file.
+	QuotaProject string
+
+	// UniverseDomain is the domain of Google's services. Default: that of the
+	// credentials file, or googleapis.com.
+	UniverseDomain string
+
+	// IAMCredentialsURL is where to impersonate, for private endpoints. Default:
+	// https://iamcredentials. and the universe domain.
+	IAMCredentialsURL string
+
+	// RetryDelay is how long to wait before the first retry of a request that
+	// was answered by a status of 429 or from 500 on, give or take a half. It
+	// doubles with each of the four retries. Default: 250 ms. No flag sets it.
+	RetryDelay time.Duration
+
+	// Cache keeps tokens. Default: none are kept.
+	Cache filecache.Cache
+}
+
+var (
+	_ plugin.Flagger   = &Plugin{}
+	_ plugin.Describer = &Plugin{}
+	_ plugin.Explainer = &Plugin{}
+)
+
+// New returns the plugin with its defaults.
+func New() *Plugin {
+	return &Plugin{
+		Scopes:     []string{scopeCloudPlatform, scopeEmail},
+		RetryDelay: 250 * time.Millisecond,
+	}
+}
+
+// Name implements plugin.Plugin.
+func (p *Plugin) Name() string { return "mc-credential-gcp" }
+
+// Version implements plugin.Plugin.
+func (p *Plugin) Version() string { return plugin.BuildVersion() }
+
+// Description implements plugin.Describer.
+func (p *Plugin) Description() string {
+	return `
+It gives access tokens of Google Cloud, from application default credentials:
+the file that GOOGLE_APPLICATION_CREDENTIALS names, the one that gcloud writes,
+or the metadata server.
+
+A cluster's profile can choose the service account to impersonate, out of those
+that the flags allow, in the extension client.authentication.k8s.io/exec; the
+provider must set provideClusterInfo for that:
+
+  {"impersonateServiceAccount": "viewer@p1.iam.gserviceaccount.com"}
+
+A CHAIN is a service account, with delegates in front of it, separated by
+commas: the first delegate is impersonated on behalf of the next, and so on.
+
+Keep profileSourcedCLIArgsPolicy at Ignore, so that no profile can set flags.`
+}
+
+// AddFlags implements plugin.Flagger.
+func (p *Plugin) AddFlags(flags *flag.FlagSet) {
+	flags.Func("scopes", "comma-separated `scopes` of the tokens (default cloud-platform,userinfo.email)", func(text string) error {
+		scopes, err := parseScopes(text)
+		if err == nil {
+			p.Scopes = scopes
+		}
+		return err
+	})
+	flags.Func("account", "`email` of the service account to ask the metadata server for, or which the key must be of", func(text string) error {
+		p.Account = text
+		return checkAccount(text)
+	})
+	flags.Func("impersonate-service-account", "`CHAIN` to impersonate where the profile chooses none", func(text string) (err error) {
+		p.Impersonate, err = ParseImpersonation(text)
+		return err
+	})
+	flags.Func("allowed-service-account", "`CHAIN` that a profile may choose, by its last member; may be repeated", func(text string) error {
+		chain, err := ParseImpersonation(text)
+		p.AllowedImpersonations = append(p.AllowedImpersonations, chain)
+		return err
+	})
+	flags.StringVar(&p.QuotaProject, "quota-project", p.QuotaProject,
+		"`project` that pays for the requests to impersonate (default: $GOOGLE_CLOUD_QUOTA_PROJECT, or that of the credentials file)")
+	flags.Func("universe-domain", "`domain` of Google's services (default: that of the credentials file, or "+defaultUniverse+")", func(text string) error {
+		p.UniverseDomain = text
+		return checkDomain(text)
+	})
+	flags.Func("iam-credentials-url", "`URL` of a private endpoint of the IAM Credentials API", func(text string) error {
+		p.IAMCredentialsURL = text
+		return checkURL(text)
+	})
+	p.Cache.AddFlags(flags)
+}
+
+// Credential implements plugin.Plugin.
+func (p *Plugin) Credential(ctx context.Context, request plugin.Request) (*plugin.Credential, error) {
+	chain, err := p.choose(request)
+	if err != nil {
+		return nil, err
+	}
+	source, err := p.findSource()
+	if err != nil {
+		return nil, err
+	}
+	return p.Cache.Get(ctx, p.cacheKey(source, chain), func(ctx context.Context) (*plugin.Credential, error) {
+		token, err := p.obtain(ctx, source, chain)
+		if err != nil {
+			return nil, err
+		}
+		return &plugin.Credential{Token: token.AccessToken, Expiry: token.Expiry}, nil
+	})
+}
+
+// cacheKey has all that makes one token differ from another. The cluster is not
+// in it.
+func (p *Plugin) cacheKey(source *source, chain Impersonation) any {
+	return map[string]any{
+		"plugin":         p.Name(),
+		"source":         source.fingerprint(),
+		"account":        p.Account,
+		"scopes":         p.Scopes,
+		"impersonate":    chain.String(),
+		"quotaProject":   p.QuotaProject,
+		"universeDomain": p.UniverseDomain,
+		"iam":            p.IAMCredentialsURL,
+	}
+}
+
+func parseScopes(text string) ([]string, error) {
+	var scopes []string
+	for scope := range strings.SplitSeq(text, ",") {
+		scope = strings.TrimSpace(scope)
+		switch {
+		case scope == "" || strings.ContainsAny(scope, " \t\n\"\\"):
+			return nil, fmt.Errorf("%q is not a scope", scope)
+		case scope == "email" || scope == "openid" || strings.Contains(scope, "://"):
+			scopes = append(scopes, scope)
+		default:
+			scopes = append(scopes, "https://www.googleapis.com/auth/"+scope)
+		}
+	}
+	if len(scopes) == 0 {
+		return nil, errors.New("there is no scope")
+	}
+	return scopes, nil
+}

@@ -1,0 +1,188 @@
+// Copyright The Rollcall Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package gcp
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net/http"
+	"regexp"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+	"unicode"
+)
+
+const (
+	// retries of a request, after the first attempt.
+	retries = 4
+
+	// maxRetryAfter is how long a server may ask to wait.
+	maxRetryAfter = 10 * time.Second
+)
+
+// transport carries the requests of one run. It retries those that were answered
+// by a status of 429 or from 500 on, and no others, and remembers what failed.
+type transport struct {
+	// ctx is the run's. The library makes some requests without one.
+	ctx   context.Context
+	base  *http.Transport
+	delay time.Duration
+
+	mu      sync.Mutex
+	failure error // guarded by mu: of the last request, or nil
+}
+
+func newTransport(ctx context.Context, delay time.Duration) *transport {
+	base, ok := http.DefaultTransport.(*http.Transport)
+	if ok {
+		base = base.Clone()
+	} else {
+		base = &http.Transport{Proxy: http.ProxyFromEnvironment}
+	}
+	return &transport{ctx: ctx, base: base, delay: delay}
+}
+
+func (t *transport) close() { t.base.CloseIdleConnections() }
+
+func (t *transport) lastFailure() error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.failure
+}
+
+// RoundTrip implements http.RoundTripper.
+func (t *transport) RoundTrip(request *http.Request) (*http.Response, error) {
+	response, err := t.attempt(request)
+	failure := err
+	if err == nil && (response.StatusCode < 200 || response.StatusCode > 299) {
+		failure = statusError(response)
+	}
+	if failure != nil {
+		failure = fmt.Errorf("%s: %w", request.URL.Host, failure)
+	}
+	t.mu.Lock()
+	t.failure = failure
+	t.mu.Unlock()
+	return response, err
+}
+
+func (t *transport) attempt(request *http.Request) (*http.Response, error) {
+	for attempt := 0; ; attempt++ {
+		clone := request.Clone(t.ctx)
+		if request.GetBody != nil {
+			body, err := request.GetBody()
+			if err != nil {
+				return nil, err
+			}
+			clone.Body = body
+		}
+		response, err := t.base.RoundTrip(clone)
+		repeatable := request.Body == nil || request.GetBody != nil
+		if err != nil || !retryable(response.StatusCode) || !repeatable || attempt == retries {
+			return response, err
+		}
+		wait := retryAfter(response)
+		_, _ = io.CopyN(io.Discard, response.Body, maxResponse)
+		_ = response.Body.Close()
+		if wait > 0 {
+			err = sleep(t.ctx, wait)
+		} else {
+			err = pause(t.ctx, t.delay, attempt)
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+}
+
+func retryable(status int) bool { return status == http.StatusTooManyRequests || status >= 500 }
+
+// retryAfter returns how many seconds the server asks for, or 0.
+func retryAfter(response *http.Response) time.Duration {
+	seconds, err := strconv.Atoi(response.Header.Get("Retry-After"))
+	if err != nil || seconds <= 0 {
+		return 0
+	}
+	return min(time.Duration(seconds)*time.Second, maxRetryAfter)
+}
+
+// pause waits before the retry that follows the attempt, with jitter, so that
+// many processes do not come back together.
+func pause(ctx context.Context, delay time.Duration, attempt int) error {
+	delay <<= attempt
+	return sleep(ctx, time.Duration(float64(delay)*(0.5+rand.Float64())))
+}
+
+func sleep(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// statusError says what the response says of its failure. The body can still be
+// read.
+func statusError(response *http.Response) error {
+	body, err := io.ReadAll(io.LimitReader(response.Body, maxResponse))
+	_ = response.Body.Close()
+	response.Body = io.NopCloser(bytes.NewReader(body))
+	if err != nil {
+		return fmt.Errorf("status %d", response.StatusCode)
+	}
+	if reason := reasonIn(body); reason != "" {
+		return fmt.Errorf("status %d: %s", response.StatusCode, reason)
+	}
+	return fmt.Errorf("status %d", response.StatusCode)
+}
+
+// reasonIn reads the errors of OAuth ({"error":"…","error_description":"…"}) and
+// those of Google's APIs ({"error":{"status":"…","message":"…"}}).
+func reasonIn(body []byte) string {
+	var envelope struct {
+		Error       json.RawMessage `json:"error"`
+		Description string          `json:"error_description"`
+	}
+	if json.Unmarshal(body, &envelope) != nil {
+		return ""
+	}
+	var api struct {
+		Status  string `json:"status"`
+		Message string `json:"message"`
+	}
+	code := ""
+	if json.Unmarshal(envelope.Error, &code) != nil && json.Unmarshal(envelope.Error, &api) == nil {
+		code = api.Status
+	}
+	parts := []string{code, envelope.Description, api.Message}
+	return presentable(strings.Trim(strings.Join(parts, " "), " "))
+}
+
+// secretLike matches words that are too long to be said: tokens, keys.
+var secretLike = regexp.MustCompile(`[A-Za-z0-9_.+=~-]{60,}`)
+
+// presentable returns text of a server as it may be shown.
+func presentable(text string) string {
+	const limit = 400
+	text = strings.Map(func(r rune) rune {
+		if unicode.IsPrint(r) {
+			return r
+		}
+		return ' '
+	}, strings.ToValidUTF8(text, "?"))
+	text = secretLike.ReplaceAllString(strings.Join(strings.Fields(text), " "), "[long word]")
+	if len(text) > limit {
+		text = strings.ToValidUTF8(text[:limit], "") + " …"
+	}
+	return text
+}
