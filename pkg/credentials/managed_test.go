@@ -4,14 +4,17 @@
 package credentials_test
 
 import (
+	"encoding/pem"
 	"io"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 
 	. "github.com/onsi/gomega"
 	"golang.org/x/sync/errgroup"
 	"k8s.io/client-go/rest"
+	clientcmdv1 "k8s.io/client-go/tools/clientcmd/api/v1"
 
 	"github.com/rollcall-dev/rollcall/pkg/credentials"
 )
@@ -233,6 +236,24 @@ func TestTheTokenGoesToItsServerAlone(t *testing.T) {
 	g.Expect(err).To(MatchError(credentials.ErrDenied))
 	g.Expect(plugin.runs()).To(BeEmpty())
 	g.Expect(evil.identities()).To(BeEmpty())
+}
+
+func TestARedirectTakesNoCredentialAlong(t *testing.T) {
+	plugin, server, evil := newFakePlugin(t), newServer(t, "Bearer t1"), newServer(t)
+	plugin.answer("t1", future())
+	for _, target := range []string{evil.URL, strings.Replace(server.URL, "https:", "http:", 1)} {
+		g := NewWithT(t)
+		redirecting := httptest.NewTLSServer(http.RedirectHandler(target, http.StatusTemporaryRedirect))
+		t.Cleanup(redirecting.Close)
+		profile := profileOf("c1", clientcmdv1.Cluster{Server: redirecting.URL, CertificateAuthorityData: pem.EncodeToMemory(
+			&pem.Block{Type: "CERTIFICATE", Bytes: redirecting.Certificate().Raw},
+		)})
+		client := httpClient(t, resolve(t, onePlugin(t, plugin), profile).RESTConfig())
+		_, _, err := get(client, redirecting.URL)
+		g.Expect(err).To(MatchError(credentials.ErrDenied))
+		g.Expect(evil.identities()).To(BeEmpty())
+		g.Expect(server.identities()).To(BeEmpty())
+	}
 }
 
 type roundTripper func(*http.Request) (*http.Response, error)

@@ -164,3 +164,26 @@ func TestTwoResolversShareTheSeriesOfAName(t *testing.T) {
 	second.Close()
 	g.Expect(series(t, "obtained_total")).To(BeEmpty())
 }
+
+func TestMetricsHoldNoSecret(t *testing.T) {
+	g := NewWithT(t)
+	plugin, server := newFakePlugin(t), newServer(t, "Bearer s3cret")
+	plugin.answer("s3cret", future())
+	getAll(t, httpClient(t, resolve(t, onePlugin(t, plugin), server.profile("c1")).RESTConfig()), server.URL, 1, 200)
+	families, err := ctrlmetrics.Registry.Gather()
+	g.Expect(err).NotTo(HaveOccurred())
+	found := false
+	for _, family := range families {
+		if !strings.HasPrefix(family.GetName(), "rollcall_credentials_") {
+			continue
+		}
+		found = true
+		g.Expect(family.String()).NotTo(ContainSubstring("s3cret"))
+		for _, metric := range family.GetMetric() {
+			for _, label := range metric.GetLabel() {
+				g.Expect(label.GetName()).To(BeElementOf("provider", "outcome"), "whose values are few")
+			}
+		}
+	}
+	g.Expect(found).To(BeTrue())
+}
