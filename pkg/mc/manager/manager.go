@@ -53,8 +53,8 @@ type Manager interface {
 	AddReadyzCheck(name string, check healthz.Checker) error
 
 	// Start runs the provider and all components until the context ends. It
-	// returns an error if one of them fails to start or ends before that. No
-	// single cluster of the provider can make it fail.
+	// returns an error if one of them returns one. No single cluster of the
+	// provider can make it fail.
 	Start(ctx context.Context) error
 
 	// GetWebhookServer returns the webhook server of this process.
@@ -88,6 +88,8 @@ type Manager interface {
 
 	// GetFieldIndexer returns an indexer that adds an index to the caches of
 	// the local cluster and of all the provider's clusters, also those to come.
+	// An index makes a cache watch the kind, so the local cluster must know it
+	// and allow that; see WithLocalFieldIndexes.
 	GetFieldIndexer() client.FieldIndexer
 
 	multicluster.Aware
@@ -122,6 +124,16 @@ type Option func(*mcManager)
 func WithCoordinator(c Coordinator) Option {
 	return func(m *mcManager) {
 		m.coordinator = c
+	}
+}
+
+// WithLocalFieldIndexes says whether GetFieldIndexer adds indexes to the cache
+// of the local cluster too. Defaults to true. Set it to false where the local
+// cluster is a hub that does not know the kinds of the others, or does not let
+// this process watch them: its cache would never sync.
+func WithLocalFieldIndexes(index bool) Option {
+	return func(m *mcManager) {
+		m.noLocalIndexes = !index
 	}
 }
 
@@ -170,6 +182,7 @@ type mcManager struct {
 	coordinator Coordinator
 
 	providerOnAllReplicas bool
+	noLocalIndexes        bool
 }
 
 func (m *mcManager) Add(r Runnable) error {
@@ -264,11 +277,20 @@ type fieldIndexer struct {
 }
 
 func (i fieldIndexer) IndexField(ctx context.Context, obj client.Object, field string, extractValue client.IndexerFunc) error {
-	if err := i.local.GetFieldIndexer().IndexField(ctx, obj, field, extractValue); err != nil {
-		return fmt.Errorf("cannot index field %q of %T in the local cluster: %w", field, obj, err)
+	if !i.noLocalIndexes {
+		if err := i.indexLocally(ctx, obj, field, extractValue); err != nil {
+			return err
+		}
 	}
 	if i.provider == nil {
 		return nil
 	}
 	return i.provider.IndexField(ctx, obj, field, extractValue)
+}
+
+func (i fieldIndexer) indexLocally(ctx context.Context, obj client.Object, field string, extractValue client.IndexerFunc) error {
+	if err := i.local.GetFieldIndexer().IndexField(ctx, obj, field, extractValue); err != nil {
+		return fmt.Errorf("cannot index field %q of %T in the local cluster: %w", field, obj, err)
+	}
+	return nil
 }

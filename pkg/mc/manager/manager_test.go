@@ -242,6 +242,18 @@ func TestFieldIndexes(t *testing.T) {
 		g.Expect(mgr.GetFieldIndexer().IndexField(t.Context(), &corev1.ConfigMap{}, "key", byKey)).
 			To(MatchError(And(ContainSubstring(`cannot index field "key" of *v1.ConfigMap in the local cluster`), ContainSubstring("conflict"))))
 	})
+	t.Run("stay away from a local cluster that must not be asked for the kind", func(t *testing.T) {
+		g := NewWithT(t)
+		p := &provider{}
+		hub := mctest.New(t)
+		hub.Fault(mctest.Forbidden.On("configmaps"))
+		mgr := newManager(t, hub, p, mcmanager.WithLocalFieldIndexes(false))
+		g.Expect(mgr.GetFieldIndexer().IndexField(t.Context(), &corev1.ConfigMap{}, "key", byKey)).To(Succeed())
+		g.Expect(p.indexed).To(Equal([]string{"key"}))
+		start(t, mgr)
+		g.Eventually(mgr.Elected()).WithTimeout(patience).Should(BeClosed())
+		g.Expect(hub.Requests("list", "configmaps") + hub.Requests("watch", "configmaps")).To(BeZero())
+	})
 	t.Run("that the provider refuses are refused", func(t *testing.T) {
 		g := NewWithT(t)
 		failure := errors.New("failure")
