@@ -163,12 +163,10 @@ func TestWhatMakesNoValidProfileIsRefused(t *testing.T) {
 	}
 }
 
-func TestValidateWantsTheLabelOfTheManagerAndTimes(t *testing.T) {
+func TestValidateWantsTheLabelOfTheManager(t *testing.T) {
 	g := NewWithT(t)
-	profile, err := Synthesize(Synthetic{ClusterName: "eu", Manager: "kind", Properties: map[string]string{"a": "b"}})
+	profile, err := Synthesize(Synthetic{ClusterName: "eu", Manager: "kind"})
 	g.Expect(err).NotTo(HaveOccurred())
 	profile.Labels = nil
 	g.Expect(Validate(profile)).To(MatchError(ContainSubstring("must be the name of the manager")))
-	profile.Status.Properties[0].LastObservedTime = metav1.Time{}
-	g.Expect(Validate(profile)).To(MatchError(ContainSubstring("lastObservedTime")))
 }

@@ -67,9 +67,6 @@ func validateProperties(properties []v1alpha1.Property, path *field.Path) field.
 			errs = append(errs, field.Duplicate(path.Child("name"), property.Name))
 		}
 		names.Insert(property.Name)
-		if property.LastObservedTime.IsZero() {
-			errs = append(errs, field.Required(path.Child("lastObservedTime"), "the API rejects null"))
-		}
 		if property.Name == PropertyClusterID {
 			errs = append(errs, validateLength(property.Value, maxClusterID, path.Child("value"))...)
 			for _, message := range validation.IsDNS1123Subdomain(property.Value) {

@@ -30,15 +30,26 @@ type Options struct {
 	// manager's local cluster.
 	Hub *rest.Config
 
-	// Namespace is the hub's namespace that is read. Defaults to all.
+	// Namespace is one namespace of the hub that is read, besides Namespaces.
 	Namespace string
+
+	// Namespaces of the hub that are read. Defaults, together with Namespace, to
+	// all.
+	Namespaces []string
 
 	// LabelSelector selects the profiles, in the hub's API server. Defaults to
 	// all.
 	LabelSelector labels.Selector
 
-	// IsReady says whether the cluster of a profile is to be engaged. Defaults
-	// to all.
+	// Placement names a decision of a scheduler (KEP-5313): only the clusters
+	// that it has decided on are provided. Defaults to none.
+	Placement *hub.Placement
+
+	// Selection selects by what profiles say, in this process. Defaults to all.
+	Selection inventory.Selection
+
+	// IsReady says whether the cluster of a profile is to be engaged, after
+	// Selection. Defaults to all.
 	IsReady func(ctx context.Context, clp *inventory.Profile) bool
 
 	// ClusterOptions are those of controller-runtime's clusters.
@@ -56,7 +67,7 @@ type Options struct {
 // be called from any goroutine.
 type Provider struct {
 	*fleet.Fleet
-	options Options
+	options hub.Options
 
 	mu  sync.Mutex // guards hub
 	hub *rest.Config
@@ -72,14 +83,25 @@ func New(opts Options) (*Provider, error) {
 	if opts.Credentials == nil {
 		return nil, errors.New("cluster inventory API provider: must specify Options.Credentials")
 	}
-	p := &Provider{options: opts, hub: opts.Hub}
+	selected, err := opts.Selection.Predicate()
+	if err != nil {
+		return nil, fmt.Errorf("cluster inventory API provider: %w", err)
+	}
+	if err := opts.Placement.Validate(); err != nil {
+		return nil, fmt.Errorf("cluster inventory API provider: %w", err)
+	}
+	p := &Provider{hub: opts.Hub, options: hub.Options{
+		Namespace:     opts.Namespace,
+		Namespaces:    opts.Namespaces,
+		LabelSelector: opts.LabelSelector,
+		Placement:     opts.Placement,
+	}}
 	var isReady func(*inventory.Profile) bool
 	if opts.IsReady != nil {
 		isReady = func(profile *inventory.Profile) bool { return opts.IsReady(context.Background(), profile) }
 	}
-	var err error
 	p.Fleet, err = fleet.New(fleet.Options{
-		Source:         inventory.SourceFunc(p.read),
+		Source:         inventory.Select(inventory.SourceFunc(p.read), selected),
 		Credentials:    opts.Credentials,
 		IsReady:        isReady,
 		ClusterOptions: opts.ClusterOptions,
@@ -122,10 +144,7 @@ func (p *Provider) Start(ctx context.Context, aware multicluster.Aware) error {
 
 // read is the fleet's source.
 func (p *Provider) read(ctx context.Context, sink inventory.Sink) error {
-	source, err := hub.New(p.hubConfig(), hub.Options{
-		Namespace:     p.options.Namespace,
-		LabelSelector: p.options.LabelSelector,
-	})
+	source, err := hub.New(p.hubConfig(), p.options)
 	if err != nil {
 		return err
 	}

@@ -65,7 +65,7 @@ func New(config *rest.Config, options Options) (*Source, error) {
 	if config == nil {
 		return nil, errors.New("hub source: must specify a rest.Config of the hub")
 	}
-	if err := options.Placement.validate(); err != nil {
+	if err := options.Placement.Validate(); err != nil {
 		return nil, fmt.Errorf("hub source: %w", err)
 	}
 	if config.QPS == 0 {

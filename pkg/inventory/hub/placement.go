@@ -66,7 +66,8 @@ func (p *Placement) String() string {
 	return fmt.Sprintf("placement decision %q in namespace %q", cmp.Or(p.DecisionKey, p.Name), p.Namespace)
 }
 
-func (p *Placement) validate() error {
+// Validate says what in the placement makes no sense. None, nil, is fine.
+func (p *Placement) Validate() error {
 	switch {
 	case p == nil:
 		return nil

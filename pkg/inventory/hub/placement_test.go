@@ -196,7 +196,7 @@ func TestAPlacementThatMakesNoSenseIsRefused(t *testing.T) {
 		{"a grace in the past", Placement{Namespace: "fleet", Name: "y", Grace: -1}, "Grace"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			NewWithT(t).Expect(tc.placement.validate()).To(MatchError(ContainSubstring(tc.says)))
+			NewWithT(t).Expect(tc.placement.Validate()).To(MatchError(ContainSubstring(tc.says)))
 		})
 	}
 }
