@@ -125,7 +125,7 @@ func (f *Fleet) Status() []ClusterStatus {
 // IndexField adds the index to the caches of all clusters, those there now, at
 // the same time, and those to come. It must be called before the informer of
 // the kind is started, best before the manager. The errors of single clusters
-// are joined.
+// are joined; a cluster that leaves meanwhile has none.
 func (f *Fleet) IndexField(ctx context.Context, obj client.Object, field string, extractValue client.IndexerFunc) error {
 	added := index{object: obj, field: field, extract: extractValue}
 	f.mu.Lock()
@@ -140,7 +140,9 @@ func (f *Fleet) IndexField(ctx context.Context, obj client.Object, field string,
 	var group errgroup.Group
 	for i, m := range present {
 		group.Go(func() error {
-			errs[i] = m.index(ctx, added)
+			if err := m.index(ctx, added); m.ctx.Err() == nil {
+				errs[i] = err
+			}
 			return nil
 		})
 	}

@@ -301,36 +301,6 @@ func TestAClusterThatNobodyTakesIsTriedAgain(t *testing.T) {
 	g.Expect(all[len(all)-1].ctx.Err()).NotTo(HaveOccurred())
 }
 
-func TestIndexesReachTheClustersThereAndThoseToCome(t *testing.T) {
-	g := NewWithT(t)
-	f := mctest.NewFleet(t, 2)
-	w := start(t, f.Clusters())
-	byData := func(obj client.Object) []string { return []string{obj.(*corev1.ConfigMap).Data["key"]} }
-	find := func(name multicluster.ClusterName) func() ([]corev1.ConfigMap, error) {
-		return func() ([]corev1.ConfigMap, error) {
-			cl, err := w.Get(t.Context(), name)
-			if err != nil {
-				return nil, err
-			}
-			found := &corev1.ConfigMapList{}
-			err = cl.GetClient().List(t.Context(), found, client.MatchingFields{"data.key": "x"})
-			return found.Items, err
-		}
-	}
-	for _, c := range f.Clusters() {
-		cm := configMap("a")
-		cm.Data = map[string]string{"key": "x"}
-		g.Expect(c.Create(cm, configMap("b"))).To(Succeed())
-	}
-
-	w.list.put(profile("a", f.Cluster(0).Config().Host))
-	g.Eventually(w.state("fleet/a")).WithTimeout(patience).Should(Equal(fleet.Ready))
-	g.Expect(w.IndexField(t.Context(), &corev1.ConfigMap{}, "data.key", byData)).To(Succeed())
-	w.list.put(profile("b", f.Cluster(1).Config().Host))
-	g.Eventually(find("fleet/a")).WithTimeout(patience).Should(HaveLen(1))
-	g.Eventually(find("fleet/b")).WithTimeout(patience).Should(HaveLen(1))
-}
-
 func TestAFleetIsStoppedInEveryState(t *testing.T) {
 	for _, tc := range []struct {
 		name  string

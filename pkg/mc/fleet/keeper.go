@@ -57,6 +57,7 @@ func newKeeper(ctx context.Context, f *Fleet, aware multicluster.Aware, name mul
 	k.ctx, k.leave = context.WithCancel(log.IntoContext(ctx, k.log))
 	k.latest.Store(profile)
 	k.status.Store(&ClusterStatus{Name: name, Profile: inventory.KeyOf(profile), State: Pending, Since: time.Now()})
+	transitions.WithLabelValues(string(Pending)).Inc()
 	return k
 }
 

@@ -64,9 +64,10 @@ func (c *collector) Collect(ch chan<- prometheus.Metric) {
 	}
 	counts := map[State]int{}
 	for _, f := range fleets {
-		for _, status := range f.Status() {
-			counts[status.State]++
-		}
+		f.keepers.Range(func(_, k any) bool {
+			counts[k.(*keeper).status.Load().State]++
+			return true
+		})
 	}
 	for _, state := range states {
 		ch <- prometheus.MustNewConstMetric(clustersDesc, prometheus.GaugeValue, float64(counts[state]), string(state))

@@ -4,6 +4,7 @@
 package fleet_test
 
 import (
+	"context"
 	"encoding/json"
 	"net/http"
 	"net/http/httptest"
@@ -12,6 +13,7 @@ import (
 
 	. "github.com/onsi/gomega"
 	"sigs.k8s.io/cluster-inventory-api/apis/v1alpha1"
+	"sigs.k8s.io/controller-runtime/pkg/cluster"
 	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"github.com/rollcall-dev/rollcall/pkg/inventory"
@@ -107,6 +109,22 @@ func TestReadinessCanAskForAShareOfTheFleet(t *testing.T) {
 	g.Expect(w.ReadyCheck(0.5)(nil)).To(Succeed())
 	g.Expect(w.ReadyCheck(2.0 / 3)(nil)).To(Succeed())
 	g.Expect(w.ReadyCheck(0.9)(nil)).To(MatchError(ContainSubstring("2 of 3 clusters are ready, 90 % must be")))
+}
+
+func TestReadinessIsOfTheClustersThatAreToBeThere(t *testing.T) {
+	g := NewWithT(t)
+	c := mctest.New(t)
+	ended := make(chan struct{})
+	w := start(t, []*mctest.Cluster{c}, newStartedBy(func(ctx context.Context, cl cluster.Cluster) error {
+		defer func() { <-ended }()
+		return cl.Start(ctx)
+	}))
+	w.list.put(profile("eu", c.Config().Host))
+	g.Eventually(w.state("fleet/eu")).WithTimeout(patience).Should(Equal(fleet.Ready))
+	w.list.remove("eu")
+	g.Eventually(w.state("fleet/eu")).WithTimeout(patience).Should(Equal(fleet.Leaving))
+	g.Expect(w.ReadyCheck(1)(nil)).To(Succeed())
+	close(ended)
 }
 
 func TestStatesAreCounted(t *testing.T) {

@@ -13,20 +13,25 @@ import (
 
 // ReadyCheck returns a check for the manager's readiness probe: it passes once
 // the inventory has been read and at least the share of the clusters on the
-// roll, from 0 to 1, is Ready. An empty roll passes.
+// roll, from 0 to 1, is Ready. An empty roll passes. Clusters that are leaving
+// do not count.
 func (f *Fleet) ReadyCheck(share float64) healthz.Checker {
 	return func(*http.Request) error {
 		if !f.synced.Load() {
 			return errors.New("the inventory has not been read yet")
 		}
 		ready, all := 0, 0
-		for _, status := range f.Status() {
-			all++
-			if status.State == Ready {
+		f.keepers.Range(func(_, k any) bool {
+			switch k.(*keeper).status.Load().State {
+			case Leaving:
+				return true
+			case Ready:
 				ready++
 			}
-		}
-		if float64(ready) < share*float64(all) {
+			all++
+			return true
+		})
+		if all > 0 && float64(ready)/float64(all) < share {
 			return fmt.Errorf("%d of %d clusters are ready, %.0f %% must be", ready, all, share*100)
 		}
 		return nil
