@@ -7,7 +7,7 @@ GO ?= go
 PKG ?= ./...
 RUN ?=
 BENCH ?= .
-BENCH_PKG := $(if $(filter-out ./...,$(PKG)),$(PKG),./test/...)
+CLUSTERS ?= 100
 KEEP ?=
 INSTALL_DIR ?=
 BASE ?=
@@ -69,10 +69,13 @@ ifeq ($(PKG)$(RUN),./...)
 endif
 
 .PHONY: bench
-bench: ## Run the benchmarks of test/, or PKG's. BENCH=Name picks some. Needs what controlplane prepares.
-	@$(if $(wildcard $(BENCH_PKG:/...=)),,echo 'no benchmarks yet: there is no $(BENCH_PKG:/...=)'; exit;) \
-	assets=$$($(CONTROLPLANE)) && \
-	KUBEBUILDER_ASSETS=$$assets $(GO) test -timeout 60m -run '^$$' -bench '$(BENCH)' -benchmem $(BENCH_PKG)
+bench: ## Compare with bare controller-runtime, in less than 10 minutes: bin/bench.txt. PKG=./pkg/... runs benchmarks there.
+ifeq ($(PKG),./...)
+	@$(GO) test -timeout 60m -run '^$$' -bench 'AgainstBare/$(BENCH)' -benchtime 1x ./test/bench -clusters $(CLUSTERS) -out '$(CURDIR)/bin/bench.txt'
+else
+	@assets=$$($(CONTROLPLANE)) && \
+	KUBEBUILDER_ASSETS=$$assets $(GO) test -timeout 60m -run '^$$' -bench '$(BENCH)' -benchmem $(PKG)
+endif
 
 ##@ Verify
 

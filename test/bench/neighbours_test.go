@@ -1,0 +1,122 @@
+// Copyright The Rollcall Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package bench
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/rollcall-dev/rollcall/pkg/mc/mctest"
+)
+
+// work is how long a reconcile waits for others, as one does that talks to API
+// servers.
+const work = 2 * time.Millisecond
+
+// noisyNeighbour measures how long events of a quiet cluster take to be
+// reconciled, by themselves and while another cluster has very many.
+func noisyNeighbour(tb testing.TB, start contestant, s size) []float64 {
+	tb.Helper()
+	home, fleet := mctest.New(tb), newFleet(tb, 2)
+	defer closeFleet(fleet)
+	quiet, noisy := fleet.Cluster(0), fleet.Cluster(1)
+	seen, noise := newRecord(), newRecord()
+	c := start(tb, home, func(o object) {
+		if o.cluster == noisy.Name() {
+			noise.reconcile(o)
+		} else {
+			seen.reconcile(o)
+		}
+		time.Sleep(work)
+	})
+	defer c.stop()
+	joinAll(c, fleet.Clusters())
+	seen.await(tb, 1)
+	noise.await(tb, 1)
+
+	calm := make(chan struct{})
+	time.AfterFunc(s.quiet, func() { close(calm) })
+	without := sample(tb, quiet, seen, "calm", calm)
+
+	release := burst(tb, "noise", s.noise, noisy)
+	settled()
+	drained := noise.reached(1 + s.noise)
+	release()
+	with := sample(tb, quiet, seen, "loud", drained)
+	return []float64{without.Seconds(), with.Seconds(), with.Seconds() / without.Seconds()}
+}
+
+// sample creates an object every few milliseconds until it is told to end, and
+// returns the 99th percentile of the times to their reconciles.
+func sample(tb testing.TB, c *mctest.Cluster, r *record, name string, end <-chan struct{}) time.Duration {
+	tb.Helper()
+	const every = 5 * time.Millisecond
+	before := r.count()
+	tick := time.NewTicker(every)
+	defer tick.Stop()
+	timeout := time.NewTimer(patience)
+	defer timeout.Stop()
+	began := map[object]time.Time{}
+	for {
+		select {
+		case <-tick.C:
+			o := object{c.Name(), fmt.Sprintf("%s-%d", name, len(began))}
+			began[o] = time.Now()
+			create(tb, c, o.name)
+			continue
+		case <-timeout.C:
+			tb.Fatalf("not at the end after %v", patience)
+		case <-end:
+		}
+		break
+	}
+	r.await(tb, before+len(began))
+	latencies := make([]time.Duration, 0, len(began))
+	for o, at := range began {
+		latencies = append(latencies, r.at(o).Sub(at))
+	}
+	return percentile(latencies, 99)
+}
+
+// slowNeighbour measures how many reconciles per second all clusters but one
+// get, with nothing to do in that one and with reconciles there that take very
+// long.
+func slowNeighbour(tb testing.TB, start contestant, s size) []float64 {
+	tb.Helper()
+	home, fleet := mctest.New(tb), newFleet(tb, s.clusters)
+	defer closeFleet(fleet)
+	slow, others := fleet.Cluster(0), fleet.Clusters()[1:]
+	seen, held := newRecord(), newRecord()
+	c := start(tb, home, func(o object) {
+		if o.cluster == slow.Name() {
+			held.reconcile(o)
+			if o.name != first {
+				time.Sleep(s.slow)
+			}
+			return
+		}
+		seen.reconcile(o)
+		time.Sleep(work)
+	})
+	defer c.stop()
+	joinAll(c, fleet.Clusters())
+	seen.await(tb, len(others))
+	held.await(tb, 1)
+
+	each := max(s.events/s.clusters/5, 1)
+	perSecond := func(name string) float64 {
+		before, n := seen.count(), each*len(others)
+		release := burst(tb, name, each, others...)
+		began := time.Now()
+		release()
+		seen.await(tb, before+n)
+		return float64(n) / time.Since(began).Seconds()
+	}
+	without := perSecond("without")
+	burst(tb, "slow", 6*workers, slow)()
+	held.await(tb, 1+workers-1)
+	with := perSecond("with")
+	return []float64{without, with, with / without}
+}
