@@ -6,6 +6,7 @@ package inventory
 import (
 	"errors"
 	"fmt"
+	"regexp"
 	"slices"
 
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -52,6 +53,17 @@ type PropertyExpression struct {
 	Values []string
 }
 
+// quantityForm has the quantities that are cheap to compare. Whoever writes a
+// property could otherwise have 1e999999999 written out.
+var quantityForm = regexp.MustCompile(`^[+-]?[0-9.]{1,40}([a-zA-Z]{0,2}|[eE][+-]?[0-9]{1,2})$`)
+
+func parseQuantity(text string) (resource.Quantity, error) {
+	if !quantityForm.MatchString(text) {
+		return resource.Quantity{}, resource.ErrFormatWrong
+	}
+	return resource.ParseQuantity(text)
+}
+
 func (e PropertyExpression) predicate() (Predicate, error) {
 	if e.Name == "" {
 		return nil, errors.New("the name must not be empty")
@@ -80,7 +92,7 @@ func (e PropertyExpression) predicate() (Predicate, error) {
 		if len(values) != 1 {
 			return nil, fmt.Errorf("operator %s takes one value", e.Operator)
 		}
-		limit, err := resource.ParseQuantity(values[0])
+		limit, err := parseQuantity(values[0])
 		if err != nil {
 			return nil, fmt.Errorf("operator %s: %q: %w", e.Operator, values[0], err)
 		}
@@ -90,7 +102,7 @@ func (e PropertyExpression) predicate() (Predicate, error) {
 		}
 		return func(profile *Profile) bool {
 			value, _ := Property(profile, name)
-			quantity, err := resource.ParseQuantity(value)
+			quantity, err := parseQuantity(value)
 			return err == nil && quantity.Cmp(limit.DeepCopy()) == sign
 		}, nil
 	default:

@@ -4,6 +4,7 @@
 package inventory
 
 import (
+	"strings"
 	"testing"
 
 	. "github.com/onsi/gomega"
@@ -70,6 +71,19 @@ func TestSelection(t *testing.T) {
 		})
 	}
 
+	t.Run("quantities that take long to write out are none", func(t *testing.T) {
+		g := NewWithT(t)
+		matches, err := property("size", PropertyGreaterThan, "1").Predicate()
+		g.Expect(err).NotTo(HaveOccurred())
+		for text, want := range map[string]bool{
+			"1e3": true, "+2.5Gi": true, "100m": false, "-4": false, "1E2": true, "": false,
+			"1e999999999": false, "1e-999999999": false, strings.Repeat("9", 1024): false,
+		} {
+			profile := &Profile{}
+			profile.Status.Properties = []v1alpha1.Property{{Name: "size", Value: text}}
+			g.Expect(matches(profile)).To(Equal(want), text)
+		}
+	})
 	t.Run("a cluster whose version is not known is in no range", func(t *testing.T) {
 		g := NewWithT(t)
 		matches, err := versions("1.0", "").Predicate()
