@@ -1,0 +1,37 @@
+// Copyright The Rollcall Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package clusterinventoryapi_test
+
+import (
+	"testing"
+
+	. "github.com/onsi/gomega"
+
+	"github.com/rollcall-dev/rollcall/pkg/credentials"
+	"github.com/rollcall-dev/rollcall/pkg/inventory"
+	"github.com/rollcall-dev/rollcall/pkg/inventory/hub"
+	clusterinventoryapi "github.com/rollcall-dev/rollcall/providers/cluster-inventory-api"
+)
+
+func TestOptionsThatMakeNoSenseAreRefusedAtOnce(t *testing.T) {
+	method := struct{ credentials.Method }{}
+	for _, tc := range []struct {
+		name    string
+		options clusterinventoryapi.Options
+		says    string
+	}{
+		{"no credentials", clusterinventoryapi.Options{}, "Options.Credentials"},
+		{"a selection of an unknown health", clusterinventoryapi.Options{
+			Credentials: method, Selection: inventory.Selection{Health: []inventory.HealthStatus{"Fine"}},
+		}, `no health "Fine"`},
+		{"a placement without a decision", clusterinventoryapi.Options{
+			Credentials: method, Placement: &hub.Placement{Namespace: "fleet"},
+		}, "Placement.DecisionKey"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			_, err := clusterinventoryapi.New(tc.options)
+			NewWithT(t).Expect(err).To(MatchError(ContainSubstring(tc.says)))
+		})
+	}
+}
