@@ -165,7 +165,7 @@ func (p *Plugin) cacheKey(source *source, chain Impersonation) any {
 		"account":        p.Account,
 		"scopes":         p.Scopes,
 		"impersonate":    chain.String(),
-		"quotaProject":   p.QuotaProject,
+		"quotaProject":   p.quotaProject(source),
 		"universeDomain": p.UniverseDomain,
 		"iam":            p.IAMCredentialsURL,
 	}
