@@ -9,6 +9,7 @@ import (
 	"fmt"
 
 	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/cluster"
 
 	"github.com/rollcall-dev/rollcall/pkg/inventory"
 )
@@ -17,14 +18,22 @@ import (
 type approach struct {
 	server      string
 	provider    string
-	fingerprint string // equal ones lead to the same cluster in the same way
+	fingerprint string
 	identity    identity
-	// identify asks who is there.
+	// identify asks who is there. Nil if nobody can be asked.
 	identify func(ctx context.Context, profile *inventory.Profile) (identity, error)
 	leave    func()
 
+	// The way to a cluster that is built from a rest.Config.
 	config *rest.Config
 	target *target
+	// The cluster that a Connector gave.
+	cluster cluster.Cluster
+}
+
+// equals tells whether the other way is the same.
+func (a *approach) equals(other *approach) bool {
+	return a.fingerprint != "" && a.fingerprint == other.fingerprint
 }
 
 func (a *approach) release() {
@@ -40,21 +49,27 @@ func (k *keeper) approach(a *attempt, current *approach) (*approach, error) {
 	if err != nil {
 		return nil, explain(a, err)
 	}
-	if current != nil && way.fingerprint == current.fingerprint {
+	if current != nil && way.equals(current) {
 		way.release()
 		return nil, nil
 	}
 	if current == nil {
 		k.note(way)
 	}
-	if way.identity, err = way.identify(a, a.profile); err != nil {
+	if way.identify == nil {
+		way.identity = identity{clusterID: inventory.ClusterID(a.profile)}
+	} else if way.identity, err = way.identify(a, a.profile); err != nil {
 		way.release()
 		return nil, explain(a, err)
 	}
 	return way, nil
 }
 
+// resolve turns the attempt's profile into a way.
 func (k *keeper) resolve(a *attempt) (_ *approach, err error) {
+	if k.fleet.options.Connector != nil {
+		return k.connection(a)
+	}
 	access, err := k.fleet.options.Credentials.Resolve(a, a.profile)
 	if err != nil {
 		return nil, err

@@ -69,6 +69,9 @@ func (k *keeper) engage(ctx context.Context, m *member) (err error) {
 }
 
 func (k *keeper) newCluster(ctx context.Context, m *member) (cluster.Cluster, error) {
+	if m.way.cluster != nil {
+		return m.way.cluster, nil
+	}
 	// Clients are made with the first address and the transport that follows
 	// the current one, which also authenticates.
 	config := rest.AnonymousClientConfig(m.config.Load())
@@ -78,10 +81,15 @@ func (k *keeper) newCluster(ctx context.Context, m *member) (cluster.Cluster, er
 	named := func(o *cluster.Options) {
 		o.Logger = k.log
 		o.Cache.DefaultWatchErrorHandler = k.watchFailed
+		o.Cache.NewInformer = newDrainedInformer
 		o.MapperProvider = mapping.New
 	}
+	profile := m.profile.Load()
 	opts := append([]cluster.Option{named}, k.fleet.options.ClusterOptions...)
-	return k.fleet.options.NewCluster(ctx, m.profile.Load(), config, opts...)
+	if k.fleet.options.ClusterOptionsFor != nil {
+		opts = append(opts, k.fleet.options.ClusterOptionsFor(profile)...)
+	}
+	return k.fleet.options.NewCluster(ctx, profile, config, opts...)
 }
 
 // watchFailed says which cluster's watch has failed. client-go, which goes on

@@ -71,8 +71,10 @@ func (f *Fleet) Start(ctx context.Context, aware multicluster.Aware) error {
 	defer running.add(f)()
 	roll := newRoll(ctx, f, aware)
 	defer roll.wait()
-	if notifier, ok := f.options.Credentials.(credentials.ChangeNotifier); ok {
-		notifier.NotifyChange(ctx, f.credentialsChanged)
+	for _, accesses := range []any{f.options.Credentials, f.options.Connector} {
+		if notifier, ok := accesses.(credentials.ChangeNotifier); ok {
+			notifier.NotifyChange(ctx, f.credentialsChanged)
+		}
 	}
 	return inventory.Restart(f.options.Source).Run(ctx, roll)
 }

@@ -338,7 +338,9 @@ func TestOptionsThatMustBeGiven(t *testing.T) {
 	_, err := fleet.New(fleet.Options{Credentials: newMethod()})
 	g.Expect(err).To(MatchError(ContainSubstring("Options.Source")))
 	_, err = fleet.New(fleet.Options{Source: newList()})
-	g.Expect(err).To(MatchError(ContainSubstring("Options.Credentials")))
+	g.Expect(err).To(MatchError(ContainSubstring("either Options.Credentials or Options.Connector")))
+	_, err = fleet.New(fleet.Options{Source: newList(), Credentials: newMethod(), Connector: &given{}})
+	g.Expect(err).To(MatchError(ContainSubstring("either Options.Credentials or Options.Connector")))
 }
 
 func configMap(name string) *corev1.ConfigMap {

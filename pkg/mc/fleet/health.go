@@ -56,9 +56,9 @@ func (h *health) interval() time.Duration {
 }
 
 // due returns the channel that says when to ask; it never does if there are to
-// be no probes.
+// be no probes, or nobody can be asked.
 func (h *health) due() <-chan time.Time {
-	if h.fleet.options.Probe.Interval < 0 {
+	if h.fleet.options.Probe.Interval < 0 || h.member.way.identify == nil {
 		return nil
 	}
 	return h.timer.C

@@ -92,10 +92,10 @@ func (m *member) setProfile(profile *inventory.Profile) {
 	}
 }
 
-// exchange makes the way the one by which the cluster is reached, if the same
-// cluster is there, and tells whether it is.
+// exchange makes the way the one by which the cluster is reached, if that can
+// be exchanged and the same cluster is there, and tells whether it did.
 func (m *member) exchange(way *approach) bool {
-	if !way.identity.same(identity{uid: m.way.identity.uid, clusterID: m.clusterID}) {
+	if way.target == nil || !way.identity.same(identity{uid: m.way.identity.uid, clusterID: m.clusterID}) {
 		return false
 	}
 	old := m.way
@@ -109,7 +109,11 @@ func (m *member) exchange(way *approach) bool {
 // GetConfig returns a copy of the configuration that leads to the cluster now.
 // It changes with the cluster's endpoint.
 func (m *member) GetConfig() *rest.Config {
-	return rest.CopyConfig(m.config.Load())
+	config := m.config.Load()
+	if config == nil { // the cluster has one of its own
+		return m.Cluster.GetConfig()
+	}
+	return rest.CopyConfig(config)
 }
 
 func (m *member) index(ctx context.Context, i index) error {

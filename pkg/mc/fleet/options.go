@@ -22,9 +22,15 @@ type Options struct {
 	// when it fails.
 	Source inventory.Source
 
-	// Credentials turns a profile into a connection. Required. One that is a
-	// credentials.ChangeNotifier has all profiles resolved again when it says so.
+	// Credentials turns a profile into a rest.Config. Required unless there is a
+	// Connector. One that is a credentials.ChangeNotifier has all profiles
+	// resolved again when it says so.
 	Credentials credentials.Method
+
+	// Connector, in the place of Credentials, connects clusters that are not
+	// built from a rest.Config. RESTOptions, ClusterOptions, ClusterOptionsFor
+	// and NewCluster do not apply to these.
+	Connector Connector
 
 	// ClusterName names the cluster of a profile. Where two profiles come to
 	// the same name, the one that was there first has it until it goes.
@@ -40,8 +46,15 @@ type Options struct {
 	// config has QPS -1: the API server's own fairness governs.
 	RESTOptions []func(config *rest.Config) error
 
-	// ClusterOptions are those of controller-runtime's clusters.
+	// ClusterOptions are those of controller-runtime's clusters, for all of them.
+	// See LeanCache for one that saves memory.
 	ClusterOptions []cluster.Option
+
+	// ClusterOptionsFor returns the options for the cluster of a profile, which
+	// are applied after ClusterOptions. They hold as long as the cluster is
+	// engaged, whatever becomes of its profile. It may be called from any
+	// goroutine. Defaults to none.
+	ClusterOptionsFor func(profile *inventory.Profile) []cluster.Option
 
 	// NewCluster makes the cluster. The config's transport must be used: it is
 	// what is exchanged when credentials or endpoints change. Defaults to
@@ -111,8 +124,8 @@ func (o *Options) complete() error {
 	if o.Source == nil {
 		return errors.New("fleet: must specify Options.Source")
 	}
-	if o.Credentials == nil {
-		return errors.New("fleet: must specify Options.Credentials")
+	if (o.Credentials == nil) == (o.Connector == nil) {
+		return errors.New("fleet: must specify either Options.Credentials or Options.Connector")
 	}
 	if o.ClusterName == nil {
 		o.ClusterName = func(profile *inventory.Profile) multicluster.ClusterName {

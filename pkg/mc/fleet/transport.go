@@ -54,9 +54,14 @@ func newTarget(server string, transport http.RoundTripper) (*target, error) {
 	return &target{server: u, transport: transport}, nil
 }
 
+// newSwapTransport returns a transport to the target, or, for nil, one that
+// nothing is sent over.
 func newSwapTransport(first *target) *swapTransport {
-	t := &swapTransport{base: first.server, created: time.Now()}
-	t.current.Store(first)
+	t := &swapTransport{created: time.Now()}
+	if first != nil {
+		t.base = first.server
+		t.current.Store(first)
+	}
 	return t
 }
 

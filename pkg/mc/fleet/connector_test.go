@@ -1,0 +1,219 @@
+// Copyright The Rollcall Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package fleet_test
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/cluster"
+
+	"github.com/rollcall-dev/rollcall/pkg/inventory"
+	"github.com/rollcall-dev/rollcall/pkg/mc/fleet"
+	"github.com/rollcall-dev/rollcall/pkg/mc/mctest"
+)
+
+// given is a Connector to clusters by their address.
+type given struct {
+	mu       sync.Mutex
+	clusters map[string]*mctest.Cluster
+	unprobed bool
+	open     map[string]int // connections by server
+	opened   int
+	changed  []func()
+}
+
+func newGiven(clusters ...*mctest.Cluster) *given {
+	c := &given{clusters: map[string]*mctest.Cluster{}, open: map[string]int{}}
+	for _, one := range clusters {
+		c.clusters[one.Config().Host] = one
+	}
+	return c
+}
+
+func (c *given) Connect(_ context.Context, p *inventory.Profile) (*fleet.Connection, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	server := p.Status.AccessProviders[0].Cluster.Server
+	member, ok := c.clusters[server]
+	if !ok {
+		return nil, fmt.Errorf("no cluster at %q", server)
+	}
+	cl, err := cluster.New(member.Config())
+	if err != nil {
+		return nil, err
+	}
+	c.opened++
+	c.open[server]++
+	connection := &fleet.Connection{
+		Cluster: cl, Server: server, Fingerprint: server,
+		Probe: func(ctx context.Context) (string, error) {
+			namespace := &corev1.Namespace{}
+			err := cl.GetAPIReader().Get(ctx, client.ObjectKey{Name: "kube-system"}, namespace)
+			return string(namespace.UID), err
+		},
+		Close: func() {
+			cl.GetHTTPClient().CloseIdleConnections()
+			c.mu.Lock()
+			defer c.mu.Unlock()
+			c.open[server]--
+		},
+	}
+	if c.unprobed {
+		connection.Probe = nil
+	}
+	return connection, nil
+}
+
+func (c *given) NotifyChange(_ context.Context, changed func()) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.changed = append(c.changed, changed)
+}
+
+// change tells of a change.
+func (c *given) change() {
+	c.mu.Lock()
+	changed := c.changed
+	c.mu.Unlock()
+	for _, f := range changed {
+		f()
+	}
+}
+
+func (c *given) openTo(server string) func() int {
+	return func() int {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		return c.open[server]
+	}
+}
+
+func (c *given) count() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.opened
+}
+
+// withConnector is the option that has clusters connected by it.
+func withConnector(c fleet.Connector) func(*fleet.Options) {
+	return func(o *fleet.Options) { o.Credentials, o.Connector = nil, c }
+}
+
+func TestAClusterOfAConnectorIsKeptAsOthersAre(t *testing.T) {
+	g := NewWithT(t)
+	c := mctest.New(t)
+	g.Expect(c.Create(configMap("a"))).To(Succeed())
+	connector := newGiven(c)
+	w := start(t, nil, quickProbes, withConnector(connector))
+	server := c.Config().Host
+
+	w.list.put(profile("eu", "nowhere"))
+	g.Eventually(func() string { return w.status("fleet/eu").LastError }).WithTimeout(patience).Should(ContainSubstring("no cluster at"))
+	w.list.put(profile("eu", server))
+	g.Eventually(w.state("fleet/eu")).WithTimeout(patience).Should(Equal(fleet.Ready))
+	cl, err := w.Get(t.Context(), "fleet/eu")
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(names(t, g, cl)).To(ConsistOf("a"))
+	g.Expect(cl.GetConfig().Host).To(Equal(server))
+	g.Expect(w.status("fleet/eu")).To(And(HaveField("Server", server), HaveField("UID", string(c.UID()))))
+	current, ok := fleet.ProfileFrom(cl)
+	g.Expect(ok).To(BeTrue())
+	g.Expect(current.Name).To(Equal("eu"))
+
+	c.Fault(mctest.Unavailable)
+	g.Eventually(w.state("fleet/eu")).WithTimeout(patience).Should(Equal(fleet.Degraded))
+	g.Expect(w.engagements.healthOf("fleet/eu")).To(Equal([]bool{false}))
+	c.Clear()
+	g.Eventually(w.state("fleet/eu")).WithTimeout(patience).Should(Equal(fleet.Ready))
+	g.Expect(w.engagements.of("fleet/eu")).To(HaveLen(1))
+
+	c.Rebuild()
+	g.Eventually(func() []engagement { return w.engagements.of("fleet/eu") }).WithTimeout(patience).Should(HaveLen(2))
+	g.Eventually(w.state("fleet/eu")).WithTimeout(patience).Should(Equal(fleet.Ready))
+	g.Expect(connector.openTo(server)()).To(Equal(1), "the first connection has been closed")
+
+	w.list.remove("eu")
+	g.Eventually(w.state("fleet/eu")).WithTimeout(patience).Should(BeEmpty())
+	g.Expect(connector.openTo(server)()).To(BeZero())
+}
+
+func TestAConnectionOfTheSameFingerprintStays(t *testing.T) {
+	g := NewWithT(t)
+	f := mctest.NewFleet(t, 2)
+	first, second := f.Cluster(0).Config().Host, f.Cluster(1).Config().Host
+	connector := newGiven(f.Clusters()...)
+	w := start(t, nil, withConnector(connector))
+	w.list.put(profile("eu", first))
+	g.Eventually(w.state("fleet/eu")).WithTimeout(patience).Should(Equal(fleet.Ready))
+
+	connector.change()
+	g.Eventually(connector.count).WithTimeout(patience).Should(Equal(2))
+	g.Eventually(connector.openTo(first)).WithTimeout(patience).Should(Equal(1), "the new one is closed")
+	g.Expect(w.engagements.of("fleet/eu")).To(HaveLen(1))
+
+	w.list.put(profile("eu", second))
+	g.Eventually(func() []engagement { return w.engagements.of("fleet/eu") }).WithTimeout(patience).Should(HaveLen(2))
+	g.Eventually(w.state("fleet/eu")).WithTimeout(patience).Should(Equal(fleet.Ready))
+	g.Expect(connector.openTo(first)()).To(BeZero())
+	g.Expect(connector.openTo(second)()).To(Equal(1))
+}
+
+func TestAConnectionWithoutAProbeIsTakenToBeHealthy(t *testing.T) {
+	g := NewWithT(t)
+	c := mctest.New(t)
+	connector := newGiven(c)
+	connector.unprobed = true
+	w := start(t, nil, quickProbes, withConnector(connector), func(o *fleet.Options) { o.Probe.FailureThreshold = 1 })
+	w.list.put(profile("eu", c.Config().Host))
+	g.Eventually(w.state("fleet/eu")).WithTimeout(patience).Should(Equal(fleet.Ready))
+	c.Fault(mctest.Unavailable)
+	g.Consistently(w.state("fleet/eu"), 200*time.Millisecond).Should(Equal(fleet.Ready))
+}
+
+func TestAConnectorThatGivesNothingIsAnError(t *testing.T) {
+	g := NewWithT(t)
+	w := start(t, nil, withConnector(nothing{}))
+	w.list.put(profile("eu", "x"))
+	g.Eventually(func() string { return w.status("fleet/eu").LastError }).WithTimeout(patience).Should(ContainSubstring("no cluster"))
+}
+
+// nothing is a Connector that does not keep to its contract.
+type nothing struct{}
+
+func (nothing) Connect(context.Context, *inventory.Profile) (*fleet.Connection, error) {
+	return nil, nil
+}
+
+func TestAClusterHasOptionsOfItsOwn(t *testing.T) {
+	g := NewWithT(t)
+	f := mctest.NewFleet(t, 2)
+	for _, c := range f.Clusters() {
+		g.Expect(c.Create(configMap("a"), &corev1.Secret{ObjectMeta: configMap("b").ObjectMeta})).To(Succeed())
+	}
+	w := start(t, f.Clusters(), func(o *fleet.Options) {
+		o.ClusterOptions = []cluster.Option{func(o *cluster.Options) { o.Client.Cache = &client.CacheOptions{} }}
+		o.ClusterOptionsFor = func(p *inventory.Profile) []cluster.Option {
+			if p.Name != f.Cluster(0).Name() {
+				return nil
+			}
+			return []cluster.Option{func(o *cluster.Options) { o.Client.Cache.DisableFor = []client.Object{&corev1.ConfigMap{}} }}
+		}
+	})
+	for i, watches := range []int{0, 1} {
+		c := f.Cluster(i)
+		w.list.put(profile(c.Name(), c.Config().Host))
+		g.Eventually(w.state(name(c))).WithTimeout(patience).Should(Equal(fleet.Ready))
+		cl, err := w.Get(t.Context(), name(c))
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(names(t, g, cl)).To(ConsistOf("a"))
+		g.Expect(c.OpenWatches("configmaps")).To(Equal(watches))
+	}
+}
