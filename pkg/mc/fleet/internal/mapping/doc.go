@@ -13,8 +13,8 @@
 //     is not even decoded.
 //   - The resources of a group version, by what mapping needs of them. Clusters
 //     that differ in one CustomResourceDefinition share all group versions but
-//     one. The order of the resources, which is random for custom resources,
-//     does not matter, nor do verbs, short names and categories.
+//     one. The order of the resources, which older servers leave to chance, does
+//     not matter, nor do verbs, short names and categories.
 //   - The whole of a cluster, by its group versions and their order.
 //
 // Each is forgotten when the last cluster that uses it is.
@@ -30,8 +30,8 @@
 //     of, because the server is an old one or an aggregated API is stale, are
 //     asked for one by one when a lookup concerns them.
 //   - A lookup that finds nothing has the cluster asked anew before it fails: a
-//     kind is found from the moment it is served. Twice in a row, then once a
-//     second for the same question; in between it fails at once.
+//     kind is found from the moment that discovery tells of it. Five times in a
+//     row, then once a second for the same question; in between it fails at once.
 //   - At most one request of a kind is under way to a cluster. Lookups that find
 //     nothing wait for it; all others go on with what is known. A request that
 //     began before a lookup did is no proof that what it seeks is missing.

@@ -84,14 +84,13 @@ func (s *server) client() *http.Client { return &http.Client{Transport: s} }
 func (s *server) set(group string, versions ...fakeVersion) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	groups := slices.Clone(s.groups)
-	i := slices.IndexFunc(groups, func(g fakeGroup) bool { return g.name == group })
+	s.groups = slices.Clone(s.groups)
+	i := slices.IndexFunc(s.groups, func(g fakeGroup) bool { return g.name == group })
 	if i < 0 {
-		s.groups = append(groups, fakeGroup{group, versions})
+		s.groups = append(s.groups, fakeGroup{group, versions})
 		return
 	}
-	groups[i].versions = versions
-	s.groups = groups
+	s.groups[i].versions = versions
 }
 
 // remove takes a group away.

@@ -134,7 +134,7 @@ func TestAKindIsFoundFromTheMomentItIsServed(t *testing.T) {
 	})
 }
 
-func TestWhatIsMissingIsAskedForTwiceThenOnceASecond(t *testing.T) {
+func TestWhatIsMissingIsAskedForInABurstThenOnceASecond(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := NewWithT(t)
 		s := kubernetes(false)
@@ -144,7 +144,7 @@ func TestWhatIsMissingIsAskedForTwiceThenOnceASecond(t *testing.T) {
 		for range 100 {
 			g.Expect(has(m, widget)).To(noMatch)
 		}
-		g.Expect(s.asked()).To(HaveKeyWithValue("/apis", 2))
+		g.Expect(s.asked()).To(HaveKeyWithValue("/apis", burst))
 
 		g.Expect(has(m, gadget)).To(noMatch)
 		g.Expect(s.asked()).To(HaveKeyWithValue("/apis", 1), "another question")

@@ -17,8 +17,11 @@ import (
 const (
 	// requestTimeout bounds what one lookup waits for one answer.
 	requestTimeout = 30 * time.Second
-	// pause is the time between two requests for the same missing thing, but
-	// for the first two.
+	// burst is how often a cluster is asked for the same missing thing without
+	// a pause. Who waits for a new kind often sees it served shortly before
+	// discovery tells of it.
+	burst = 5
+	// pause is the time between two requests after that.
 	pause = time.Second
 )
 
@@ -70,7 +73,7 @@ func (m *Mapper) ask(s *search, known *knowledge) (asked bool, err error) {
 }
 
 // permit tells whether the cluster may be asked again what it could not answer:
-// twice, then once in a pause. The lock is held.
+// in a burst, then once in a pause. The lock is held.
 func (m *Mapper) permit(q question) bool {
 	now := time.Now()
 	for other, until := range m.permitted {
@@ -82,7 +85,7 @@ func (m *Mapper) permit(q question) bool {
 	if !ok {
 		until = now
 	}
-	if until.Sub(now) > pause {
+	if until.Sub(now) > (burst-1)*pause {
 		return false
 	}
 	m.permitted[q] = until.Add(pause)

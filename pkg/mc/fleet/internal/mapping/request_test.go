@@ -70,7 +70,7 @@ func TestLookupsThatFindSomethingDoNotWait(t *testing.T) {
 		g.Expect(concurrently(100, m, deployment)()).To(HaveEach(BeNil()))
 		close(release)
 		g.Expect(waiting()).To(HaveEach(noMatch))
-		g.Expect(s.asked()["/apis"]).To(BeNumerically("<=", 2))
+		g.Expect(s.asked()["/apis"]).To(BeNumerically("<=", burst))
 	})
 }
 
