@@ -29,6 +29,8 @@
 //   - A cluster that cannot be reached is tried again with backoff, at once when
 //     its profile changes, and is engaged when it can be.
 //   - After a cluster has left, nothing of it remains.
+//   - Clusters that serve the same resources share one REST mapper. One in which
+//     a CRD is installed sees it at once, and changes nothing for the others.
 //
 // # How a cluster is known to be the same
 //
