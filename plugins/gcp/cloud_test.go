@@ -62,7 +62,8 @@ type cloud struct {
 	silent   chan struct{} // guarded by mu, see fallSilent
 	once     sync.Once     // closes silent
 
-	expiry time.Time // of what IAM gives
+	expiry time.Time     // of what IAM gives
+	ended  chan struct{} // closed with the test: nobody waits any more
 }
 
 type asked struct {
@@ -79,16 +80,23 @@ type fault struct {
 	retryAfter string
 }
 
+// robotKey is made once.
+var robotKey = sync.OnceValues(func() (*rsa.PrivateKey, error) { return rsa.GenerateKey(rand.Reader, 2048) })
+
 // newCloud makes it the one that the library finds in the environment.
 func newCloud(t *testing.T) *cloud {
 	t.Helper()
-	key, err := rsa.GenerateKey(rand.Reader, 2048)
+	key, err := robotKey()
 	if err != nil {
 		t.Fatal(err)
 	}
 	c := &cloud{t: t, key: key, expiry: time.Now().Add(time.Hour).Round(time.Second)}
+	c.ended = make(chan struct{})
 	c.Server = httptest.NewServer(http.HandlerFunc(c.serve))
-	t.Cleanup(c.Close)
+	t.Cleanup(func() {
+		close(c.ended)
+		c.Close()
+	})
 	t.Setenv("GCE_METADATA_HOST", c.Listener.Addr().String())
 	t.Setenv("GOOGLE_APPLICATION_CREDENTIALS", "")
 	t.Setenv("GOOGLE_CLOUD_QUOTA_PROJECT", "")
@@ -137,7 +145,11 @@ func (c *cloud) serve(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case silent != nil:
 		c.once.Do(func() { close(silent) })
-		<-r.Context().Done()
+		select {
+		case <-c.ended:
+		case <-r.Context().Done():
+		}
+		http.NotFound(w, r)
 	case next != nil:
 		w.Header().Set("Retry-After", next.retryAfter)
 		w.WriteHeader(next.status)

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"net/url"
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/rollcall-dev/rollcall/pkg/credentials/plugin"
@@ -41,7 +42,7 @@ func ParseImpersonation(text string) (Impersonation, error) {
 
 // String returns the delegates and the account, separated by commas.
 func (i Impersonation) String() string {
-	return strings.Join(append(i.Delegates[:len(i.Delegates):len(i.Delegates)], i.Account), ",")
+	return strings.Join(append(slices.Clip(i.Delegates), i.Account), ",")
 }
 
 // config is what a profile says to the plugin.

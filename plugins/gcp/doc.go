@@ -13,4 +13,7 @@
 // That is all that a profile can say; it can never name a file. A token is good
 // for every cluster, and everything else, that its identity may use: the
 // provider's allowedServers should say to whom tokens may be sent.
+//
+// Where application default credentials are is said by the environment of the
+// process, also for a plugin that is linked in.
 package gcp

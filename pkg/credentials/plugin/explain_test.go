@@ -6,6 +6,7 @@ package plugin_test
 import (
 	"context"
 	"errors"
+	"flag"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -215,4 +216,17 @@ func TestErrorsAreShortAndPrintable(t *testing.T) {
 	g.Expect(stderr).To(HavePrefix("fake: [31mred ?ää"))
 	g.Expect(stderr).To(HaveSuffix("ä …\n"))
 	g.Expect(len(stderr)).To(BeNumerically("<", 2100))
+}
+
+// clashing is a plugin with a flag whose name is taken.
+type clashing struct{ *fake }
+
+func (clashing) AddFlags(flags *flag.FlagSet) { flags.Bool("timeout", false, "") }
+
+func TestAPanicInTheFlagsShowsNoStack(t *testing.T) {
+	g := NewWithT(t)
+	code, stdout, stderr := run(t.Context(), clashing{never(t)}, nil, info(v1, "{}"))
+	g.Expect(code).To(Equal(plugin.ExitFailed))
+	g.Expect(stdout).To(BeEmpty())
+	g.Expect(stderr).To(Equal("fake: internal error: panic of type string\n"))
 }

@@ -63,8 +63,14 @@ func Main(p Plugin) {
 
 // Run is Main without the process: it takes the arguments, without the
 // program's name, and the environment, as "name=value", and returns the exit
-// code. Nothing but the answer is written to stdout. Errors are one line each.
-func Run(ctx context.Context, p Plugin, args, env []string, stdout, stderr io.Writer) int {
+// code. Nothing but the answer is written to stdout. Errors, panics included, are
+// one line each.
+func Run(ctx context.Context, p Plugin, args, env []string, stdout, stderr io.Writer) (code int) {
+	defer func() {
+		if cause := recover(); cause != nil {
+			code = fail(p, stderr, ExitFailed, panicked(cause))
+		}
+	}()
 	flags, own := newFlags(p)
 	err := flags.Parse(args)
 	switch {
@@ -133,8 +139,7 @@ func guard[T any](ctx context.Context, call func() (T, error)) (T, error) {
 		var r result
 		defer func() {
 			if cause := recover(); cause != nil {
-				// The cause could hold anything, so it is not shown but for its type.
-				r.err = fmt.Errorf("internal error: panic of type %T", cause)
+				r.err = panicked(cause)
 			}
 			done <- r
 		}()
@@ -156,6 +161,10 @@ func guard[T any](ctx context.Context, call func() (T, error)) (T, error) {
 		return none, ctx.Err()
 	}
 }
+
+// panicked is the error for a panic. The cause could hold anything, so it is not
+// shown but for its type.
+func panicked(cause any) error { return fmt.Errorf("internal error: panic of type %T", cause) }
 
 // fail prints the error as one line and returns the code.
 func fail(p Plugin, stderr io.Writer, code int, err error) int {

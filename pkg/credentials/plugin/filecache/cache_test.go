@@ -140,7 +140,11 @@ func TestWhatIsNotKept(t *testing.T) {
 					return given.credential, given.err
 				})
 				g.Expect(asked).To(BeTrue(), "run %d", n)
-				g.Expect(err == given.err).To(BeTrue())
+				if given.err == nil {
+					g.Expect(err).NotTo(HaveOccurred())
+				} else {
+					g.Expect(err).To(MatchError(given.err))
+				}
 				g.Expect(credential == given.credential).To(BeTrue())
 			}
 		})
