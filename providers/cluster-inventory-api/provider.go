@@ -19,12 +19,17 @@ import (
 	"github.com/rollcall-dev/rollcall/pkg/mc/fleet"
 	mcmanager "github.com/rollcall-dev/rollcall/pkg/mc/manager"
 	"github.com/rollcall-dev/rollcall/pkg/mc/multicluster"
+	"github.com/rollcall-dev/rollcall/providers/cluster-inventory-api/kubeconfigstrategy"
 )
 
 // Options say which clusters are provided and how they are connected.
 type Options struct {
-	// Credentials opens the clusters. Required. The provider does not close it.
+	// Credentials opens the clusters. Required unless there is a
+	// KubeconfigStrategyOption. The provider does not close it.
 	Credentials credentials.Method
+
+	// KubeconfigStrategyOption opens the clusters in the place of Credentials.
+	KubeconfigStrategyOption kubeconfigstrategy.Option
 
 	// Hub leads to the cluster with the ClusterProfiles. Defaults to the
 	// manager's local cluster.
@@ -67,10 +72,12 @@ type Options struct {
 // be called from any goroutine.
 type Provider struct {
 	*fleet.Fleet
-	options hub.Options
+	options  hub.Options
+	strategy *strategyMethod // nil if there is none
 
-	mu  sync.Mutex // guards hub
-	hub *rest.Config
+	mu    sync.Mutex // guards what follows
+	hub   *rest.Config
+	setUp bool
 }
 
 var (
@@ -80,8 +87,9 @@ var (
 
 // New returns a provider. It does nothing before its manager starts.
 func New(opts Options) (*Provider, error) {
-	if opts.Credentials == nil {
-		return nil, errors.New("cluster inventory API provider: must specify Options.Credentials")
+	method, strategy, err := newMethod(opts)
+	if err != nil {
+		return nil, fmt.Errorf("cluster inventory API provider: %w", err)
 	}
 	selected, err := opts.Selection.Predicate()
 	if err != nil {
@@ -90,7 +98,7 @@ func New(opts Options) (*Provider, error) {
 	if err := opts.Placement.Validate(); err != nil {
 		return nil, fmt.Errorf("cluster inventory API provider: %w", err)
 	}
-	p := &Provider{hub: opts.Hub, options: hub.Options{
+	p := &Provider{strategy: strategy, hub: opts.Hub, options: hub.Options{
 		Namespace:     opts.Namespace,
 		Namespaces:    opts.Namespaces,
 		LabelSelector: opts.LabelSelector,
@@ -102,7 +110,7 @@ func New(opts Options) (*Provider, error) {
 	}
 	p.Fleet, err = fleet.New(fleet.Options{
 		Source:         inventory.Select(inventory.SourceFunc(p.read), selected),
-		Credentials:    opts.Credentials,
+		Credentials:    method,
 		IsReady:        isReady,
 		ClusterOptions: opts.ClusterOptions,
 		RESTOptions:    opts.RESTOptions,
@@ -116,16 +124,26 @@ func New(opts Options) (*Provider, error) {
 
 // SetupWithManager makes the manager's local cluster the hub unless
 // Options.Hub names one. A program needs to call it only if the provider is
-// not itself the manager's provider but part of one.
+// not itself the manager's provider but part of one. It may be called more than
+// once; the first call counts.
 func (p *Provider) SetupWithManager(mgr mcmanager.Manager) error {
 	if mgr == nil {
 		return errors.New("cluster inventory API provider: the manager must not be nil")
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	if p.setUp {
+		return nil
+	}
 	if p.hub == nil {
 		p.hub = mgr.GetLocalManager().GetConfig()
 	}
+	if p.strategy != nil {
+		if err := p.strategy.setUp(p, mgr); err != nil {
+			return fmt.Errorf("cluster inventory API provider: %w", err)
+		}
+	}
+	p.setUp = true
 	return nil
 }
 

@@ -1,0 +1,155 @@
+// Copyright The Rollcall Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package kubeconfigstrategy_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+	clientcmdv1 "k8s.io/client-go/tools/clientcmd/api/v1"
+	"sigs.k8s.io/cluster-inventory-api/pkg/access"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+
+	"github.com/rollcall-dev/rollcall/pkg/inventory"
+	"github.com/rollcall-dev/rollcall/providers/cluster-inventory-api/kubeconfigstrategy"
+)
+
+const kubeconfig = `{"apiVersion":"v1","kind":"Config","current-context":"x",
+"clusters":[{"name":"c","cluster":{"server":"https://eu.example"%s}}],
+"contexts":[{"name":"x","context":{"cluster":"c","user":"u"}}],
+"users":[{"name":"u","user":{%s}}]}`
+
+func TestKubeconfigsInSecrets(t *testing.T) {
+	secret := func(name, cluster, user string) *corev1.Secret {
+		return &corev1.Secret{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "fleet", Name: name, Labels: map[string]string{
+				"x-k8s.io/cluster-inventory-consumer": "me", "x-k8s.io/cluster-profile": "eu",
+			}},
+			Data: map[string][]byte{"Config": fmt.Appendf(nil, kubeconfig, cluster, user)},
+		}
+	}
+	for _, tc := range []struct {
+		name    string
+		secrets []*corev1.Secret
+		want    string // of the error; "" means success
+	}{
+		{name: "one with a token", secrets: []*corev1.Secret{secret("a", "", `"token":"t0ken"`)}},
+		{name: "none", want: "no Secret"},
+		{
+			name: "one for somebody else, one for another profile, one elsewhere",
+			secrets: []*corev1.Secret{
+				change(secret("a", "", ""), func(s *corev1.Secret) { s.Labels["x-k8s.io/cluster-inventory-consumer"] = "other" }),
+				change(secret("b", "", ""), func(s *corev1.Secret) { s.Labels["x-k8s.io/cluster-profile"] = "us" }),
+				change(secret("c", "", ""), func(s *corev1.Secret) { s.Namespace = "elsewhere" }),
+			},
+			want: "no Secret",
+		},
+		{name: "two", secrets: []*corev1.Secret{secret("a", "", ""), secret("b", "", "")}, want: "2 Secrets"},
+		{
+			name:    "one without the key",
+			secrets: []*corev1.Secret{change(secret("a", "", ""), func(s *corev1.Secret) { s.Data = nil })},
+			want:    `Secret a has no key "Config"`,
+		},
+		{
+			name:    "one that is no kubeconfig",
+			secrets: []*corev1.Secret{change(secret("a", "", ""), func(s *corev1.Secret) { s.Data["Config"] = []byte("{t0ken") })},
+			want:    "cannot be read",
+		},
+		{
+			name:    "one that runs a command",
+			secrets: []*corev1.Secret{secret("a", "", `"exec":{"apiVersion":"client.authentication.k8s.io/v1","command":"/bin/sh","interactiveMode":"Never"}`)},
+			want:    "not allowed",
+		},
+		{name: "one that reads a token file", secrets: []*corev1.Secret{secret("a", "", `"tokenFile":"/etc/passwd"`)}, want: "not allowed"},
+		{name: "one that reads a CA file", secrets: []*corev1.Secret{secret("a", `,"certificate-authority":"/etc/passwd"`, "")}, want: "not allowed"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			g := NewWithT(t)
+			strategy, err := kubeconfigstrategy.New(t.Context(), kubeconfigstrategy.Option{
+				Secret: &kubeconfigstrategy.SecretStrategyOption{ConsumerName: "me"},
+			})
+			g.Expect(err).NotTo(HaveOccurred())
+			hub := fake.NewClientBuilder()
+			for _, s := range tc.secrets {
+				hub = hub.WithObjects(s)
+			}
+			config, err := strategy.GetKubeConfig(t.Context(), hub.Build(), profile())
+			if tc.want != "" {
+				g.Expect(err).To(MatchError(And(ContainSubstring("fleet/eu"), ContainSubstring(tc.want), Not(ContainSubstring("t0ken")))))
+				return
+			}
+			g.Expect(err).NotTo(HaveOccurred())
+			g.Expect(config.Host).To(Equal("https://eu.example"))
+			g.Expect(config.BearerToken).To(Equal("t0ken"))
+			g.Expect(config.QPS).To(BeEquivalentTo(-1))
+			g.Expect(strategy.CustomWatches()).To(HaveLen(1))
+		})
+	}
+}
+
+func TestAccessProviders(t *testing.T) {
+	for name, option := range map[string]func(*kubeconfigstrategy.AccessProviderOption) kubeconfigstrategy.Option{
+		"by their name": func(o *kubeconfigstrategy.AccessProviderOption) kubeconfigstrategy.Option {
+			return kubeconfigstrategy.Option{AccessProvider: o}
+		},
+		"by their former name": func(o *kubeconfigstrategy.AccessProviderOption) kubeconfigstrategy.Option {
+			return kubeconfigstrategy.Option{CredentialsProvider: o}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			strategy, err := kubeconfigstrategy.New(ctx, option(&kubeconfigstrategy.AccessProviderOption{
+				Provider: access.New([]access.Provider{{
+					Name: "plugin",
+					ExecConfig: &clientcmdapi.ExecConfig{
+						APIVersion: "client.authentication.k8s.io/v1", Command: "/plugins/x", ProvideClusterInfo: true,
+					},
+					ProfileSourcedCLIArgsPolicy: access.ProfileSourcedCLIArgsPolicyAppend,
+				}}),
+			}))
+			g.Expect(err).NotTo(HaveOccurred())
+			p := profile()
+			p.Status.AccessProviders = []inventory.AccessProvider{{Name: "plugin", Cluster: clientcmdv1.Cluster{
+				Server: "https://eu.example",
+				Extensions: []clientcmdv1.NamedExtension{{
+					Name:      "clusterprofiles.multicluster.x-k8s.io/exec/additional-args",
+					Extension: runtime.RawExtension{Raw: []byte(`["--cluster=eu"]`)},
+				}},
+			}}}
+			config, err := strategy.GetKubeConfig(t.Context(), nil, p)
+			g.Expect(err).NotTo(HaveOccurred())
+			g.Expect(config.Host).To(Equal("https://eu.example"))
+			g.Expect(config.ExecProvider.Command).To(Equal("/plugins/x"))
+			g.Expect(config.ExecProvider.Args).To(Equal([]string{"--cluster=eu"}))
+			g.Expect(strategy.CustomWatches()).To(BeEmpty())
+		})
+	}
+}
+
+func TestAnOptionChoosesExactlyOneStrategy(t *testing.T) {
+	g := NewWithT(t)
+	_, err := kubeconfigstrategy.New(t.Context(), kubeconfigstrategy.Option{})
+	g.Expect(err).To(MatchError(ContainSubstring("exactly one")))
+	_, err = kubeconfigstrategy.New(t.Context(), kubeconfigstrategy.Option{Secret: &kubeconfigstrategy.SecretStrategyOption{}})
+	g.Expect(err).To(MatchError(ContainSubstring("ConsumerName")))
+	_, err = kubeconfigstrategy.New(t.Context(), kubeconfigstrategy.Option{AccessProvider: &kubeconfigstrategy.AccessProviderOption{}})
+	g.Expect(err).To(MatchError(ContainSubstring("Provider must be set")))
+}
+
+func profile() *inventory.Profile {
+	return &inventory.Profile{ObjectMeta: metav1.ObjectMeta{Namespace: "fleet", Name: "eu"}}
+}
+
+func change(s *corev1.Secret, f func(*corev1.Secret)) *corev1.Secret {
+	f(s)
+	return s
+}
