@@ -38,7 +38,8 @@ func (f *Fleet) StatusHandler() http.Handler {
 		all := f.Status()
 		slices.SortFunc(all, func(a, b ClusterStatus) int { return cmp.Compare(a.Name, b.Name) })
 		var body bytes.Buffer
-		contentType, err := "application/json", error(nil)
+		var err error
+		contentType := "application/json"
 		if wantsJSON(req) {
 			if all == nil {
 				all = []ClusterStatus{}
