@@ -186,6 +186,6 @@ func (s *stage) nothingIsLeft(clusters ...*mctest.Cluster) {
 	g.Expect(s.Status()).To(BeEmpty())
 	for _, c := range clusters {
 		g.Eventually(c.Connections).WithTimeout(patience).Should(BeZero(), c.Name())
-		g.Expect(c.OpenWatches("")).To(BeZero(), c.Name())
+		g.Eventually(func() int { return c.OpenWatches("") }).WithTimeout(patience).Should(BeZero(), c.Name())
 	}
 }

@@ -14,6 +14,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/rollcall-dev/rollcall/pkg/credentials"
 	"github.com/rollcall-dev/rollcall/pkg/inventory"
 )
 
@@ -49,6 +50,9 @@ func (t *target) identify(ctx context.Context, profile *inventory.Profile) (iden
 	}
 	req.Header.Set("Accept", "application/json")
 	resp, err := t.transport.RoundTrip(req)
+	if _, ours := errors.AsType[*credentials.Error](err); ours {
+		return id, err // it has not been asked
+	}
 	if err != nil {
 		return id, fmt.Errorf("%s does not answer: %w", t.server, err)
 	}

@@ -11,6 +11,7 @@ import (
 
 	. "github.com/onsi/gomega"
 
+	"github.com/rollcall-dev/rollcall/pkg/credentials"
 	"github.com/rollcall-dev/rollcall/pkg/inventory"
 )
 
@@ -52,6 +53,23 @@ func TestWhatAnAnswerTellsOfACluster(t *testing.T) {
 			g.Expect(err).NotTo(HaveOccurred())
 			g.Expect(id.uid).To(Equal(tc.uid))
 		})
+	}
+}
+
+func TestAClusterForWhichThereIsNoCredentialIsNotSaidNotToAnswer(t *testing.T) {
+	g := NewWithT(t)
+	for _, tc := range []struct {
+		err  error
+		text string
+	}{
+		{&credentials.Error{Provider: "p", Err: credentials.ErrTimeout}, `profile /: provider "p": plugin timed out`},
+		{io.ErrUnexpectedEOF, "https://a does not answer: unexpected EOF"},
+	} {
+		server, err := newTarget("https://a", roundTripper(func(*http.Request) (*http.Response, error) { return nil, tc.err }))
+		g.Expect(err).NotTo(HaveOccurred())
+		_, err = server.identify(t.Context(), &inventory.Profile{})
+		g.Expect(err).To(MatchError(tc.text))
+		g.Expect(err).To(MatchError(tc.err))
 	}
 }
 
