@@ -80,12 +80,14 @@ func TestPrintable(t *testing.T) {
 		{"fields named like secrets go", `{"access_token": "abc123", "user": "me"}`, `{"access_[redacted], "user": "me"}`, nil},
 		{"parameters named like secrets go", "?password=abc123&x=1 token: 'abc'", "?[redacted] [redacted]", nil},
 		{"prose about secrets stays", `secret fleet/c1, key "token": the key is empty`, `secret fleet/c1, key "token": the key is empty`, nil},
+		{"the program's own name is no field", "mc-token: cannot reach it\nmc-token: token: abc", "mc-token: cannot reach it\nmc-token: [redacted]", nil},
+		{"its name is one elsewhere", "the mc-token: abc", "the mc-[redacted]", nil},
 		{"keys go", "-----BEGIN EC PRIVATE KEY-----\nabc\n-----END EC PRIVATE KEY-----\nbye", "[redacted]\nbye", nil},
 		{"a key without an end goes to the end", "-----BEGIN PRIVATE KEY-----\nabc\n", "[redacted]", nil},
 		{"the end of much is kept", strings.Repeat("x", 5000) + "end", strings.Repeat("x", 4093) + "end", nil},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			if got := printable([]byte(test.text), test.secrets); got != test.want {
+			if got := printable("mc-token", []byte(test.text), test.secrets); got != test.want {
 				t.Errorf("got %q", got)
 			}
 		})
@@ -102,13 +104,13 @@ func TestTailNeverShowsHalfALine(t *testing.T) {
 	}
 	g.Expect(len(end.data)).To(BeNumerically("<=", 4*maxStderr))
 	g.Expect(string(end.bytes())).To(HavePrefix("token="))
-	g.Expect(printable(end.bytes(), nil)).NotTo(ContainSubstring("sss"))
+	g.Expect(printable("", end.bytes(), nil)).NotTo(ContainSubstring("sss"))
 }
 
 func FuzzPrintable(f *testing.F) {
 	f.Add([]byte("Authorization: Bearer abc\n"), "abc")
 	f.Fuzz(func(t *testing.T, text []byte, secret string) {
-		got := printable(text, secretsIn([]byte(`{"status":{"token":"`+secret+`"}}`)))
+		got := printable("", text, secretsIn([]byte(`{"status":{"token":"`+secret+`"}}`)))
 		if len(got) > maxStderr {
 			t.Errorf("%d bytes", len(got))
 		}

@@ -84,6 +84,9 @@ func TestNoProvider(t *testing.T) {
 	g.Expect(err).To(MatchError(credentials.ErrNoProvider))
 	g.Expect(err).To(MatchError(`profile fleet/c1: no matching provider: the profile offers "fake", known are "a", "b"`))
 
+	_, err = newResolver(t, credentials.Options{}).Resolve(t.Context(), profile)
+	g.Expect(err).To(MatchError(`profile fleet/c1: no matching provider: the profile offers "fake", none is known (--clusterprofile-provider-file)`))
+
 	profile.Status.AccessProviders = nil
 	_, err = resolver.Resolve(t.Context(), profile)
 	g.Expect(err).To(MatchError(`profile fleet/c1: no matching provider: the profile offers none, known are "a", "b"`))

@@ -72,7 +72,7 @@ func (r *Resolver) checkPlugins(place string, providers []Provider) error {
 			faults = append(faults, entryError(place, providers, i, fmt.Errorf(format, args...)))
 		}
 		if len(r.options.PluginDirs) == 0 && provider.needsPluginDir() {
-			fault("execConfig.command: %q is not an absolute path and there are no plugin folders", command)
+			fault("execConfig.command: %q is not an absolute path and there are no plugin folders (--credential-plugin-dir)", command)
 		}
 		if _, allowed := allowlist(r.options.AllowedCommands).digests(command); !allowed && command != "" {
 			fault("execConfig.command: %w: %q is not among the allowed commands", ErrDenied, command)
@@ -150,6 +150,9 @@ func choose(providers []Provider, profile *inventory.Profile) (*Provider, *inven
 	known := make([]string, len(providers))
 	for i := range providers {
 		known[i] = providers[i].Name
+	}
+	if len(known) == 0 {
+		return nil, nil, fmt.Errorf("%w: the profile offers %s, none is known (--clusterprofile-provider-file)", ErrNoProvider, names(offered))
 	}
 	return nil, nil, fmt.Errorf("%w: the profile offers %s, known are %s", ErrNoProvider, names(offered), names(known))
 }

@@ -13,6 +13,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"strings"
 	"time"
 
 	"github.com/rollcall-dev/rollcall/pkg/credentials/plugin"
@@ -79,7 +80,8 @@ func (r *runner) runNow(ctx context.Context, i *invocation) (*credential, error)
 			return c, nil
 		}
 	}
-	failed := &RunError{Command: command, ExitCode: code, Stderr: printable(stderr, secretsIn(stdout)), Err: err}
+	program := strings.TrimSuffix(filepath.Base(command), ".exe")
+	failed := &RunError{Command: command, ExitCode: code, Stderr: printable(program, stderr, secretsIn(stdout)), Err: err}
 	if errors.Is(err, ErrPluginMissing) {
 		failed.InstallHint = i.Hint
 	}

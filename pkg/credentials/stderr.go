@@ -59,16 +59,25 @@ var secretLike = []*regexp.Regexp{
 
 const redacted = "[redacted]"
 
-// printable returns the end of the text, at most maxStderr bytes, without
-// secrets and control characters.
-func printable(text []byte, secrets []string) string {
-	clean := strings.ToValidUTF8(string(text), "?")
+// programMark stands for the program's name while secrets are looked for.
+const programMark = "\x00"
+
+// printable returns the end of what the program wrote, at most maxStderr bytes,
+// without secrets and control characters.
+func printable(program string, text []byte, secrets []string) string {
+	clean := strings.ReplaceAll(strings.ToValidUTF8(string(text), "?"), programMark, "")
 	for _, secret := range secrets {
 		clean = strings.ReplaceAll(clean, secret, redacted)
+	}
+	// Programs begin their messages with their name. What follows that of
+	// "mc-credential-token-secret" is no secret; after "token" it may be one.
+	if strings.Contains(program, "-") {
+		clean = strings.ReplaceAll("\n"+clean, "\n"+program+":", "\n"+programMark+":")[1:]
 	}
 	for _, pattern := range secretLike {
 		clean = pattern.ReplaceAllString(clean, redacted)
 	}
+	clean = strings.ReplaceAll(clean, programMark, program)
 	clean = strings.Map(func(r rune) rune {
 		switch {
 		case r == '\n':
