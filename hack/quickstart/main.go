@@ -4,6 +4,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"flag"
@@ -68,7 +69,11 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	flags := flag.NewFlagSet("quickstart", flag.ContinueOnError)
 	flags.SetOutput(stderr)
 	flags.Usage = func() { fmt.Fprint(flags.Output(), usage) }
-	keepByEnvironment, _ := strconv.ParseBool(os.Getenv("KEEP"))
+	keepByEnvironment, err := strconv.ParseBool(cmp.Or(os.Getenv("KEEP"), "0"))
+	if err != nil {
+		fmt.Fprintf(stderr, "quickstart: KEEP must be 1 or 0, not %q\n", os.Getenv("KEEP"))
+		return exitUsage
+	}
 	keep := flags.Bool("keep", keepByEnvironment, "")
 	switch err := flags.Parse(args); {
 	case errors.Is(err, flag.ErrHelp):
@@ -80,7 +85,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		return exitUsage
 	}
 
-	err := newQuickstart(newUI(stdout), *keep).run(ctx)
+	err = newQuickstart(newUI(stdout), *keep).run(ctx)
 	switch {
 	case err == nil:
 		return exitOK

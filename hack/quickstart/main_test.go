@@ -45,4 +45,13 @@ func TestCommandLine(t *testing.T) {
 			g.Expect(stdout.String()).To(BeEmpty())
 		})
 	}
+
+	t.Run("a KEEP that is neither yes nor no is refused", func(t *testing.T) {
+		g := NewWithT(t)
+		t.Setenv("KEEP", "maybe")
+		var stdout, stderr bytes.Buffer
+		g.Expect(run(t.Context(), nil, &stdout, &stderr)).To(Equal(exitUsage))
+		g.Expect(stderr.String()).To(ContainSubstring(`KEEP must be 1 or 0, not "maybe"`))
+		g.Expect(stdout.String()).To(BeEmpty())
+	})
 }
