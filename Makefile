@@ -49,7 +49,7 @@ build: ## Build the CLI, the plugins and the examples into bin/.
 .PHONY: install
 install: ## Install the CLI and the plugins into GOBIN, or into INSTALL_DIR.
 	@$(if $(COMMANDS),,echo 'nothing to install yet'; exit;) \
-	$(if $(INSTALL_DIR),export GOBIN='$(abspath $(INSTALL_DIR))';) \
+	$(if $(INSTALL_DIR),mkdir -p '$(INSTALL_DIR)' && GOBIN=$$(cd '$(INSTALL_DIR)' && pwd) && export GOBIN || exit;) \
 	$(GO) install -trimpath -ldflags '-s -w' $(COMMANDS) && \
 	$(GO) list -f 'installed {{.Target}}' $(COMMANDS)
 
