@@ -61,6 +61,7 @@ func (k *keeper) engage(ctx context.Context, m *member) (err error) {
 	if !m.GetCache().WaitForCacheSync(ctx) {
 		return errors.New("the caches did not sync")
 	}
+	m.listed = m.listings.count()
 	k.engaged.Store(m)
 	if err := k.aware.Engage(m.ctx, k.name, m); err != nil {
 		return fmt.Errorf("cannot engage: %w", err)
@@ -81,7 +82,7 @@ func (k *keeper) newCluster(ctx context.Context, m *member) (cluster.Cluster, er
 	named := func(o *cluster.Options) {
 		o.Logger = k.log
 		o.Cache.DefaultWatchErrorHandler = k.watchFailed
-		o.Cache.NewInformer = newDrainedInformer
+		o.Cache.NewInformer = m.listings.newInformer
 		o.MapperProvider = mapping.New
 	}
 	profile := m.profile.Load()

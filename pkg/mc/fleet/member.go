@@ -38,6 +38,7 @@ type member struct {
 	profile   atomic.Pointer[inventory.Profile]
 	config    atomic.Pointer[rest.Config]
 	transport *swapTransport
+	listings  *listings
 
 	mu      sync.Mutex // guards changed
 	changed map[*func()]struct{}
@@ -47,6 +48,7 @@ type member struct {
 	clusterID string          // that the profile gives the cluster behind way
 	ctx       context.Context // ends when the cluster leaves
 	cancel    context.CancelFunc
+	listed    int // of the listings, before the cluster was engaged
 	started   bool
 	stopped   chan struct{} // closed when the cluster's Start has returned
 	err       error         // of Start, once stopped is closed
@@ -55,6 +57,7 @@ type member struct {
 func newMember(ctx context.Context, profile *inventory.Profile, a *approach) *member {
 	m := &member{
 		transport: newSwapTransport(a.target),
+		listings:  newListings(),
 		way:       a,
 		clusterID: a.identity.clusterID,
 		stopped:   make(chan struct{}),

@@ -76,15 +76,21 @@ func serve(k *keeper, m *member, p *place) error {
 }
 
 // settle gives up the place when the cluster has been listed, or is not
-// within the time that an attempt has. The function that it returns ends that.
+// within the time that an attempt has. It has been when the informers say so
+// that were made for those who were told of the cluster, or they say so
+// themselves. The function that it returns ends that.
 func (s *service) settle(p *place) (stop func()) {
 	ctx, cancel := context.WithTimeout(s.ctx, s.fleet.options.ConnectTimeout)
 	var settling sync.WaitGroup
 	settling.Go(func() {
-		defer p.leave()
+		defer cancel()
 		if waiter, ok := s.aware.(multicluster.SyncWaiter); ok {
 			waiter.WaitForClusterSync(ctx, s.name, s.member)
 		}
+	})
+	settling.Go(func() {
+		defer p.leave()
+		s.member.listings.wait(ctx, s.member.listed)
 	})
 	return func() {
 		cancel()
