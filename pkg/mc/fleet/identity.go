@@ -74,29 +74,29 @@ func (t *target) identify(ctx context.Context, profile *inventory.Profile) (iden
 		// What an API server says; a proxy on the way to it says something else.
 		var status metav1.TypeMeta
 		if err := json.Unmarshal(body, &status); err != nil || status.Kind != "Status" {
-			return id, &unexpectedAnswer{server: t.server.String(), code: resp.StatusCode}
+			return id, &answerError{server: t.server.String(), code: resp.StatusCode}
 		}
 		return id, nil
 	case http.StatusUnauthorized:
 		return id, fmt.Errorf("%s does not accept the credentials (401)", t.server)
 	default:
-		return id, &unexpectedAnswer{server: t.server.String(), code: resp.StatusCode}
+		return id, &answerError{server: t.server.String(), code: resp.StatusCode}
 	}
 }
 
-// unexpectedAnswer is an answer that tells nothing of who gives it.
-type unexpectedAnswer struct {
+// answerError is for an answer that tells nothing of who gives it.
+type answerError struct {
 	server string
 	code   int
 }
 
-func (e *unexpectedAnswer) Error() string {
+func (e *answerError) Error() string {
 	return fmt.Sprintf("%s answers %d %s", e.server, e.code, http.StatusText(e.code))
 }
 
 // isBusy tells whether the error is that of a cluster which lives but has no
 // time for the question.
 func isBusy(err error) bool {
-	var unexpected *unexpectedAnswer
+	var unexpected *answerError
 	return errors.As(err, &unexpected) && unexpected.code == http.StatusTooManyRequests
 }
