@@ -6,8 +6,9 @@
 //
 // A [Source] tells a [Sink] of profiles as they come, change and go:
 //
-//	src := inventory.Restart(hub.New(hubConfig, hub.Options{Namespace: "fleet"}))
-//	err := src.Run(ctx, sink)
+//	src, err := hub.New(hubConfig, hub.Options{Namespace: "fleet"})
+//	…
+//	err = inventory.Restart(src).Run(ctx, sink)
 //
 // Sources are put together from sources. [Select] keeps the profiles that match,
 // [Merge] joins several sources, [Rename] gives clusters other names, [Dedupe]
