@@ -43,11 +43,11 @@ quickstart: ## Show Rollcall at work on real control planes. KEEP=1 leaves them 
 	@exec env KEEP='$(KEEP)' bin/quickstart
 
 .PHONY: build
-build: ## Build the CLI, the plugins and the examples into bin/.
+build: ## Build the plugins and the examples into bin/.
 	@$(if $(COMMANDS)$(EXAMPLES),$(GO) build -trimpath -ldflags '-s -w' -o bin/ $(COMMANDS) $(EXAMPLES),echo 'nothing to build yet')
 
 .PHONY: install
-install: ## Install the CLI and the plugins into GOBIN, or into INSTALL_DIR.
+install: ## Install the plugins into GOBIN, or into INSTALL_DIR.
 	@$(if $(COMMANDS),,echo 'nothing to install yet'; exit;) \
 	$(if $(INSTALL_DIR),mkdir -p '$(INSTALL_DIR)' && GOBIN=$$(cd '$(INSTALL_DIR)' && pwd) && export GOBIN || exit;) \
 	$(GO) install -trimpath -ldflags '-s -w' $(COMMANDS) && \
