@@ -21,11 +21,12 @@ type size struct {
 	gets     int           // by each of the goroutines
 	heavy    int           // clusters that are listed for the peak of the heap
 	objects  int           // in each of them
+	pods     int           // in a cache
 }
 
 var (
-	full     = size{clusters: 500, rounds: 3, beats: 10 * time.Second, gets: 2_000_000, heavy: 100, objects: 200}
-	smallest = size{clusters: 10, rounds: 1, beats: 100 * time.Millisecond, gets: 1000, heavy: 5, objects: 5}
+	full     = size{clusters: 500, rounds: 3, beats: 10 * time.Second, gets: 2_000_000, heavy: 100, objects: 200, pods: 5000}
+	smallest = size{clusters: 10, rounds: 1, beats: 100 * time.Millisecond, gets: 1000, heavy: 5, objects: 5, pods: 200}
 )
 
 // BenchmarkFleet runs all experiments once, whatever the time given, and prints
@@ -55,7 +56,7 @@ func TestAllExperimentsRun(t *testing.T) {
 func run(tb testing.TB, s size) []row {
 	tb.Helper()
 	var rows []row
-	for _, experiment := range []func(testing.TB, size) []row{starts, peaks, running} {
+	for _, experiment := range []func(testing.TB, size) []row{starts, peaks, leanCaches, running} {
 		rows = append(rows, experiment(tb, s)...)
 	}
 	return rows
