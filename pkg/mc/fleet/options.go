@@ -61,8 +61,9 @@ type Options struct {
 	// cluster.New.
 	NewCluster func(ctx context.Context, profile *inventory.Profile, config *rest.Config, opts ...cluster.Option) (cluster.Cluster, error)
 
-	// ConnectTimeout bounds one attempt to connect and sync a cluster, and the
-	// wait for its goroutines when it leaves. Defaults to 30 s.
+	// ConnectTimeout bounds one attempt to connect and sync a cluster, without
+	// the time in which it waits for a place, and the wait for its goroutines
+	// when it leaves. Defaults to 30 s.
 	ConnectTimeout time.Duration
 
 	// StartupLimit bounds how many clusters connect, or have controllers list
@@ -75,7 +76,9 @@ type Options struct {
 	Probe ProbeOptions
 
 	// MinBackoff and MaxBackoff bound the wait after a failed attempt, which
-	// doubles each time, with 20 % jitter. They default to 1 s and 5 min.
+	// doubles each time, with 20 % jitter, and starts over when the profile's
+	// access changes or a cluster has been engaged for longer than MaxBackoff.
+	// They default to 1 s and 5 min.
 	MinBackoff, MaxBackoff time.Duration
 }
 
