@@ -65,7 +65,7 @@ func ClusterLifecycle() source.TypedSource[mcreconcile.Request] {
 // enqueues what the function makes of each event, for the clusters that the
 // requests name. The function is called from one goroutine.
 func TypedClusterLifecycle[request mcreconcile.ClusterAware[request]](fn func(context.Context, ClusterEvent) []request) source.TypedSource[request] {
-	return &lifecycle[request]{fn: fn, wake: make(chan struct{}, 1)}
+	return &lifecycle[request]{fn: fn, wake: make(chan struct{}, 1), changed: map[multicluster.ClusterName]struct{}{}}
 }
 
 type lifecycle[request mcreconcile.ClusterAware[request]] struct {
@@ -74,6 +74,7 @@ type lifecycle[request mcreconcile.ClusterAware[request]] struct {
 
 	mu      sync.Mutex // guards what follows
 	events  []ClusterEvent
+	changed map[multicluster.ClusterName]struct{} // whose last event is a change
 	started bool
 }
 
@@ -95,13 +96,17 @@ func (l *lifecycle[request]) ClusterLeft(name multicluster.ClusterName, cl clust
 func (l *lifecycle[request]) add(e ClusterEvent) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	if _, changed := l.changed[e.ClusterName]; changed && e.Type == ClusterChanged {
+		return // changes that nobody has looked at are one
+	}
+	delete(l.changed, e.ClusterName)
 	if !l.started && e.Type == ClusterLeft {
 		// Nobody has heard of the cluster, and there may be many before the start.
 		l.events = slices.DeleteFunc(l.events, func(other ClusterEvent) bool { return other.ClusterName == e.ClusterName })
 		return
 	}
-	if n := len(l.events); n > 0 && l.events[n-1].Type == e.Type && l.events[n-1].ClusterName == e.ClusterName {
-		return // changes that nobody has looked at are one
+	if e.Type == ClusterChanged {
+		l.changed[e.ClusterName] = struct{}{}
 	}
 	l.events = append(l.events, e)
 	select {
@@ -115,6 +120,7 @@ func (l *lifecycle[request]) take() []ClusterEvent {
 	defer l.mu.Unlock()
 	events := l.events
 	l.events = nil
+	clear(l.changed)
 	return events
 }
 

@@ -1,0 +1,53 @@
+// Copyright The Rollcall Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package source_test
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+
+	. "github.com/onsi/gomega"
+	"sigs.k8s.io/controller-runtime/pkg/cluster"
+
+	mcreconcile "github.com/rollcall-dev/rollcall/pkg/mc/reconcile"
+	mcsource "github.com/rollcall-dev/rollcall/pkg/mc/source"
+)
+
+// changingCluster tells when a test changes it.
+type changingCluster struct {
+	cluster.Cluster
+	change func()
+}
+
+func (c *changingCluster) NotifyChange(_ context.Context, changed func()) {
+	c.change = changed
+}
+
+// A controller that waits to be elected may wait for weeks.
+func TestChangesOfManyClustersBeforeTheStartAreOneOfEach(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := NewWithT(t)
+		var events []string
+		src := mcsource.TypedClusterLifecycle(func(_ context.Context, e mcsource.ClusterEvent) []mcreconcile.Request {
+			events = append(events, string(e.Type)+" "+e.ClusterName.String())
+			return nil
+		})
+		watcher := src.(mcsource.ClusterWatcher)
+		eu, us := &changingCluster{}, &changingCluster{}
+		watcher.ClusterJoined(t.Context(), "eu", eu)
+		watcher.ClusterJoined(t.Context(), "us", us)
+		for range 100 {
+			eu.change()
+			us.change()
+		}
+		g.Expect(src.Start(t.Context(), &queue[mcreconcile.Request]{})).To(Succeed())
+		synctest.Wait()
+		g.Expect(events).To(Equal([]string{"Joined eu", "Joined us", "Changed eu", "Changed us"}))
+
+		eu.change()
+		synctest.Wait()
+		g.Expect(events).To(HaveLen(5), "one that comes after the others have been looked at")
+	})
+}
