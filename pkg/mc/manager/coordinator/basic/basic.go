@@ -72,13 +72,21 @@ func (c *Coordinator) engageLate(r multicluster.Aware, name multicluster.Cluster
 		if err := r.Engage(e.ctx, name, e.cluster); err != nil {
 			log.FromContext(e.ctx).Error(err, "Failed to engage a cluster with a component added late", "cluster", name)
 		}
-		if c.isUnhealthy(e) {
-			tell(r, name, e.cluster, false)
-		}
+		c.tellLate(r, name, e)
 		told := e
 		if e = c.current(name); e == told {
 			return
 		}
+	}
+}
+
+// tellLate tells a component that was added late how a cluster is, until that is
+// how it is: SetClusterHealth may have told it of a change in between.
+func (c *Coordinator) tellLate(r multicluster.Aware, name multicluster.ClusterName, e *engagement) {
+	told := true // which a cluster is until it is said otherwise
+	for healthy := !c.isUnhealthy(e); healthy != told; healthy = !c.isUnhealthy(e) {
+		tell(r, name, e.cluster, healthy)
+		told = healthy
 	}
 }
 

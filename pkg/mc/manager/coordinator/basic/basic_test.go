@@ -279,10 +279,15 @@ func TestThereIsNothingToRun(t *testing.T) {
 // nurse is a component that wants to know how clusters are.
 type nurse struct {
 	component
-	told []string
+	meanwhile func() // called before the first that is told is taken down
+	told      []string
 }
 
 func (n *nurse) SetClusterHealth(name multicluster.ClusterName, _ cluster.Cluster, healthy bool) {
+	if meanwhile := n.meanwhile; meanwhile != nil {
+		n.meanwhile = nil
+		meanwhile()
+	}
 	n.told = append(n.told, fmt.Sprintf("%s healthy=%v", name, healthy))
 }
 
@@ -311,4 +316,14 @@ func TestComponentsThatWantToKnowAreToldOfClustersThatDoNotAnswer(t *testing.T) 
 	third := &nurse{}
 	c.AddAware(third)
 	g.Expect(third.told).To(BeEmpty(), "a successor is healthy")
+}
+
+func TestAComponentAddedWhileAClusterRecoversIsNotLeftWithAClusterThatDoesNotAnswer(t *testing.T) {
+	g := NewWithT(t)
+	c, eu := basic.New(), &fakeCluster{}
+	g.Expect(c.Engage(t.Context(), "eu", eu)).To(Succeed())
+	c.SetClusterHealth("eu", eu, false)
+	late := &nurse{meanwhile: func() { c.SetClusterHealth("eu", eu, true) }}
+	c.AddAware(late)
+	g.Expect(late.told).To(Equal([]string{"eu healthy=true", "eu healthy=false", "eu healthy=true"}))
 }
