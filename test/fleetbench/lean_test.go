@@ -88,7 +88,7 @@ func examplePod() *corev1.Pod {
 		pod.ManagedFields = append(pod.ManagedFields, metav1.ManagedFieldsEntry{
 			Manager: manager, Operation: metav1.ManagedFieldsOperationUpdate, APIVersion: "v1", FieldsType: "FieldsV1",
 			// About what there is in clusters for Pods such as this one.
-			FieldsV1: &metav1.FieldsV1{Raw: []byte(`{"f:spec":{"f:containers":{"` + strings.Repeat("f:name,", 250) + `":{}}}}`)},
+			FieldsV1: metav1.NewFieldsV1(`{"f:spec":{"f:containers":{"` + strings.Repeat("f:name,", 250) + `":{}}}}`),
 		})
 	}
 	return pod
