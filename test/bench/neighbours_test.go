@@ -81,8 +81,8 @@ func sample(tb testing.TB, c *mctest.Cluster, r *record, name string, end <-chan
 }
 
 // slowNeighbour measures how many reconciles per second all clusters but one
-// get, with nothing to do in that one and with reconciles there that take very
-// long.
+// get while they have more than the workers can do, with nothing to do in that
+// one and with reconciles there that take very long.
 func slowNeighbour(tb testing.TB, start contestant, s size) []float64 {
 	tb.Helper()
 	home, fleet := mctest.New(tb), newFleet(tb, s.clusters)
@@ -105,18 +105,23 @@ func slowNeighbour(tb testing.TB, start contestant, s size) []float64 {
 	seen.await(tb, len(others))
 	held.await(tb, 1)
 
-	each := max(s.events/s.clusters/5, 1)
-	perSecond := func(name string) float64 {
-		before, n := seen.count(), each*len(others)
-		release := burst(tb, name, each, others...)
-		began := time.Now()
-		release()
-		seen.await(tb, before+n)
-		return float64(n) / time.Since(began).Seconds()
+	window := 5 * s.slow
+	each := workers*int(window/work)/len(others) + 1
+	perSecond := func(name string, begin func()) float64 {
+		before := seen.count()
+		burst(tb, name, each, others...)()
+		seen.await(tb, before+workers)
+		begin()
+		from, began := seen.count(), time.Now()
+		<-time.After(window)
+		return float64(seen.count()-from) / time.Since(began).Seconds()
 	}
-	without := perSecond("without")
-	burst(tb, "slow", 6*workers, slow)()
-	held.await(tb, 1+workers-1)
-	with := perSecond("with")
+	without := perSecond("without", func() {})
+	seen.await(tb, len(others)*(1+each))
+	release := burst(tb, "slow", 6*workers, slow)
+	with := perSecond("with", func() {
+		release()
+		held.await(tb, 2)
+	})
 	return []float64{without, with, with / without}
 }

@@ -30,12 +30,15 @@ type entry[request comparable] struct {
 
 	state    state
 	priority int
-	seq      uint64    // order of arrival
-	readyAt  time.Time // while delayed
+	lane     *lane[request] // of the priority, unless idle
+	seq      uint64         // order of arrival
+	readyAt  time.Time      // while delayed
 
 	// processing is true from Get to Done. An entry that waits meanwhile is
-	// in no lane.
+	// not among those of its lane.
 	processing bool
+	// charged is the lane that it was taken from, while processing.
+	charged *lane[request]
 	// dropped is true while processing if the cluster was dropped since Get.
 	dropped bool
 
@@ -56,19 +59,6 @@ func (e *entry[request]) before(other *entry[request]) bool {
 	return e.seq < other.seq
 }
 
-// lane holds the entries of one cluster and one priority that a worker may
-// take. A lane is never empty.
-type lane[request comparable] struct {
-	priority int
-	// turn grows each time that the lane is served: the lowest is next.
-	turn    uint64
-	entries heap[*entry[request]]
-	place   int
-}
-
-func (l *lane[request]) slot() *int                       { return &l.place }
-func (l *lane[request]) before(other *lane[request]) bool { return l.priority > other.priority }
-
 // cluster is what the queue knows of a cluster that has entries or holds.
 type cluster[request comparable] struct {
 	name    multicluster.ClusterName
@@ -76,7 +66,8 @@ type cluster[request comparable] struct {
 	holds   sets.Set[HoldReason]
 	depth   Depth
 
-	// lanes by priority; order has the same lanes, the highest first.
+	// lanes by priority; order has those with entries to take, the highest
+	// priority first.
 	lanes map[int]*lane[request]
 	order heap[*lane[request]]
 
@@ -86,24 +77,25 @@ type cluster[request comparable] struct {
 func (c *cluster[request]) slot() *int { return &c.place }
 
 // before orders clusters that may be served: by the highest priority that each
-// has, then by turn.
+// has, then by the worker time used at that priority, then by turn.
 func (c *cluster[request]) before(other *cluster[request]) bool {
 	a, b := c.order[0], other.order[0]
 	if a.priority != b.priority {
 		return a.priority > b.priority
 	}
+	if a.level != b.level {
+		return a.level < b.level
+	}
 	return a.turn < b.turn
 }
 
-// join puts an entry into its lane. A new lane's turn is the one given.
+// join puts an entry into its lane. If the lane is empty, it gets the turn.
 func (c *cluster[request]) join(e *entry[request], turn uint64) {
-	l, ok := c.lanes[e.priority]
-	if !ok {
-		l = &lane[request]{priority: e.priority, turn: turn}
-		if c.lanes == nil {
-			c.lanes = make(map[int]*lane[request], 1)
-		}
-		c.lanes[e.priority] = l
+	l := e.lane
+	if len(l.entries) == 0 {
+		l.begin()
+		l.turn = turn
+		l.refresh(l.usedAt)
 		c.order.insert(l)
 	}
 	l.entries.insert(e)
@@ -111,10 +103,9 @@ func (c *cluster[request]) join(e *entry[request], turn uint64) {
 
 // leave takes an entry out of its lane.
 func (c *cluster[request]) leave(e *entry[request]) {
-	l := c.lanes[e.priority]
+	l := e.lane
 	l.entries.remove(e)
 	if len(l.entries) == 0 {
-		delete(c.lanes, l.priority)
 		c.order.remove(l)
 	}
 }
@@ -127,4 +118,16 @@ func (c *cluster[request]) next(turn uint64) *entry[request] {
 	e := l.entries[0]
 	c.leave(e)
 	return e
+}
+
+// clear takes all entries out of their lanes.
+func (c *cluster[request]) clear() {
+	for _, l := range c.order {
+		l.place = 0
+		for _, e := range l.entries {
+			e.place = 0
+		}
+		l.entries = nil
+	}
+	c.order = nil
 }

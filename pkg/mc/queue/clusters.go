@@ -72,8 +72,8 @@ func (q *Queue[request]) Resume(clusterName multicluster.ClusterName, reason Hol
 
 // Drop removes a cluster: all of its waiting and delayed requests, and its
 // holds. Requests that are with a worker stay with it until Done and count
-// towards the cap until then, but what that worker requeues is ignored; see
-// the package comment. The rate limiter forgets all of these requests. One
+// towards the cap and its worker time until then, but what that worker requeues
+// is ignored; see the package comment. The rate limiter forgets all of these requests. One
 // that is neither queued nor with a worker, and that was not forgotten when it
 // was Done (controller-runtime does not after a reconcile.TerminalError), is
 // not known to the queue, and stays known to the rate limiter. The cluster may
@@ -85,12 +85,13 @@ func (q *Queue[request]) Drop(clusterName multicluster.ClusterName) {
 		q.mu.Unlock()
 		return
 	}
+	c.clear()
 	keys := make([]request, 0, len(c.entries))
 	for key, e := range c.entries {
 		keys = append(keys, key)
 		q.discardLocked(e)
 	}
-	c.holds, c.lanes, c.order = nil, nil, nil
+	c.holds = nil
 	q.settleLocked(c)
 	q.mu.Unlock()
 
@@ -100,20 +101,22 @@ func (q *Queue[request]) Drop(clusterName multicluster.ClusterName) {
 	q.log.V(4).Info("Dropped cluster", "cluster", clusterName, "requests", len(keys))
 }
 
-// discardLocked removes an entry of a cluster that is dropped. The caller
-// clears the cluster's lanes.
+// discardLocked removes an entry of a cluster that is dropped, and whose lanes
+// are cleared.
 func (q *Queue[request]) discardLocked(e *entry[request]) {
 	switch e.state {
 	case delayed:
 		q.delayed.remove(e)
 		e.cluster.depth.Delayed--
 	case waiting:
-		e.place = 0
 		e.cluster.depth.Waiting--
 		q.waiting--
 		q.metrics.removed(e)
 	}
-	e.state = idle
+	if e.state != idle {
+		q.leaveLaneLocked(e.cluster, e.lane)
+	}
+	e.state, e.lane = idle, nil
 	if e.processing {
 		e.dropped = true
 		return

@@ -3,7 +3,8 @@
 
 // Package queue holds the work queue of a multi-cluster controller. It serves
 // clusters in turn, so that one with ten thousand requests delays another's
-// single request by one request and not by ten thousand.
+// single request by one request and not by ten thousand, and has them share the
+// workers' time, so that one with slow requests does not take it from others.
 //
 // A [Queue] is a controller-runtime priority queue
 // (sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue), and
@@ -28,8 +29,10 @@
 // # What it adds
 //
 //   - Turns. A higher priority goes first, whichever cluster it belongs to.
-//     Within a priority the cluster goes next that was served, or began to
-//     wait, longest ago. Within a cluster the order is that of arrival.
+//     Within a priority the cluster goes next that has used less worker time,
+//     and of those that have used about the same, the one that was served, or
+//     began to wait, longest ago. Within a cluster the order is that of
+//     arrival.
 //   - A cap. [Options].MaxPerCluster bounds how many workers a cluster may
 //     hold at a time. While it holds that many, its requests wait and those
 //     of other clusters pass them.
@@ -39,6 +42,31 @@
 //   - [Queue.Depth], the state of one cluster.
 //
 // The local cluster, named "", is a cluster like any other.
+//
+// # Worker time
+//
+// Worker time is what passes between Get and Done, added up over the requests
+// of a cluster. While clusters have work all the time, each gets an equal part
+// of it: one whose requests take 10 s is served once while another is served a
+// thousand times at 10 ms. No worker is idle for that. A cluster may have all
+// workers, up to its cap, as long as no other has a request that is due; but a
+// worker that has a request keeps it until Done, so others that come then have
+// to wait for it.
+//
+//   - Requests count from Get on, not only when they are Done.
+//   - Time is compared in steps of 50 ms. Within a step clusters are strictly
+//     in turn, so those with short requests always are. A request that is with
+//     a worker counts as one step more than its time so far: until it shows how
+//     long a cluster's requests take, it has no more workers than others have.
+//   - A cluster waits for others to make up for 30 s of its worker time at
+//     most, counted from when its last request is Done. Of 100 clusters that
+//     keep 10 workers busy, one that has mended is back after five minutes at
+//     the latest, and sooner if others have less to do.
+//   - Nothing is saved up while a cluster has nothing due, and half a second at
+//     most while it is held, at its cap, or has requests of a higher priority.
+//   - Each priority has accounts of its own. One is kept as long as the cluster
+//     has a request of that priority in the queue, also a delayed one, or with
+//     a worker.
 //
 // # When a cluster leaves
 //
@@ -60,8 +88,9 @@
 //
 // # Implementation
 //
-// Every operation is O(log n) at most, save Drop, which is so for each
-// request it removes. One goroutine per queue promotes delayed requests and
+// Every operation is O(log n), save Drop, which is so for each request it
+// removes, and Get, which may move some clusters whose requests are with
+// workers: each once for every 50 ms of its worker time. One goroutine per queue promotes delayed requests and
 // updates metrics. Nothing is kept for a cluster that has no requests, no
 // holds and no worker.
 package queue

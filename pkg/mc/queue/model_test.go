@@ -22,9 +22,13 @@ type model struct {
 	items    map[string]*modelItem
 	failures map[string]int
 	holds    map[multicluster.ClusterName]map[queue.HoldReason]bool
-	// turns lists cluster and priority of what can be taken, the one to be
-	// served next first.
+	// turns lists cluster and priority of what can be taken, the one that was
+	// served longest ago first.
 	turns []turn
+	// accounts has the worker time of all that is queued or processed.
+	accounts map[turn]*account
+	// served is, by priority, the most that an account had when it was served.
+	served map[int]time.Duration
 	// getters counts the calls of Get that are blocked.
 	getters int
 }
@@ -34,12 +38,20 @@ type turn struct {
 	priority int
 }
 
+// account is the worker time that a cluster has used at a priority.
+type account struct {
+	used    time.Duration
+	running int
+}
+
 type modelItem struct {
 	key                          string
 	priority, seq                int
 	waiting, delayed             bool
 	readyAt                      time.Duration
 	processing, droppedMeanwhile bool
+	// charged is whose worker time it is, while processing.
+	charged turn
 }
 
 func newModel(limit int) *model {
@@ -48,12 +60,17 @@ func newModel(limit int) *model {
 		items:    map[string]*modelItem{},
 		failures: map[string]int{},
 		holds:    map[multicluster.ClusterName]map[queue.HoldReason]bool{},
+		accounts: map[turn]*account{},
+		served:   map[int]time.Duration{},
 	}
 }
 
 const (
 	modelBaseDelay = 10 * time.Millisecond
 	modelMaxDelay  = 100 * time.Millisecond
+	modelQuantum   = 50 * time.Millisecond
+	modelMaxLead   = 30 * time.Second
+	modelMaxLag    = 500 * time.Millisecond
 )
 
 func (m *model) add(key string, priority int, after time.Duration, rateLimited bool) {
@@ -91,7 +108,11 @@ func (m *model) add(key string, priority int, after time.Duration, rateLimited b
 
 func (m *model) done(key string) {
 	item := m.items[key]
+	account := m.accounts[item.charged]
+	account.used = min(m.used(item.charged), m.served[item.charged.priority]+modelMaxLead)
 	item.processing, item.droppedMeanwhile = false, false
+	m.tidy() // if it was added again, the account has not been idle
+	account.running--
 }
 
 func (m *model) hold(cluster multicluster.ClusterName, reason queue.HoldReason) {
@@ -126,8 +147,12 @@ func (m *model) settle() []got {
 			return taken
 		}
 		m.getters--
-		item.waiting, item.processing = false, true
 		served := turn{clusterOf(item.key), item.priority}
+		item.waiting, item.processing, item.charged = false, true, served
+		account := m.accounts[served]
+		account.used = m.used(served)
+		account.running++
+		m.served[served.priority] = max(m.served[served.priority], account.used)
 		m.turns = slices.DeleteFunc(m.turns, func(t turn) bool { return t == served })
 		m.turns = append(m.turns, served)
 		taken = append(taken, got{item: item.key, priority: item.priority})
@@ -145,13 +170,13 @@ func (m *model) sleep(d time.Duration) []got {
 			}
 		}
 		if len(due) == 0 {
-			m.now = end
+			m.advance(end)
 			return taken
 		}
 		slices.SortFunc(due, func(a, b *modelItem) int {
 			return cmp.Or(cmp.Compare(a.readyAt, b.readyAt), cmp.Compare(a.seq, b.seq))
 		})
-		m.now = due[0].readyAt
+		m.advance(due[0].readyAt)
 		for _, item := range due {
 			if item.readyAt == m.now {
 				m.seq++
@@ -163,11 +188,21 @@ func (m *model) sleep(d time.Duration) []got {
 	}
 }
 
-// tidy forgets items that are nowhere, and makes turns those of what is there.
+// advance moves time on while workers work.
+func (m *model) advance(to time.Duration) {
+	for _, account := range m.accounts {
+		account.used += time.Duration(account.running) * (to - m.now)
+	}
+	m.now = to
+}
+
+// tidy forgets items that are nowhere, and makes turns and accounts those of
+// what is there.
 func (m *model) tidy() {
 	maps.DeleteFunc(m.items, func(_ string, item *modelItem) bool {
 		return !item.waiting && !item.delayed && !item.processing
 	})
+	m.tidyAccounts()
 	there := map[turn]bool{}
 	for key, item := range m.items {
 		if item.waiting && !item.processing {
@@ -178,8 +213,40 @@ func (m *model) tidy() {
 	for t := range there {
 		if !slices.Contains(m.turns, t) {
 			m.turns = append(m.turns, t)
+			if account := m.accounts[t]; account.running == 0 {
+				account.used = max(account.used, m.served[t.priority])
+			}
 		}
 	}
+}
+
+func (m *model) tidyAccounts() {
+	accounts, served := map[turn]*account{}, map[int]time.Duration{}
+	keep := func(t turn) {
+		accounts[t] = cmp.Or(m.accounts[t], accounts[t], &account{})
+		served[t.priority] = m.served[t.priority]
+	}
+	for key, item := range m.items {
+		if item.waiting || item.delayed {
+			keep(turn{clusterOf(key), item.priority})
+		}
+		if item.processing {
+			keep(item.charged)
+		}
+	}
+	m.accounts, m.served = accounts, served
+}
+
+// used is the worker time of an account, of which not much less than that of
+// the one served last is saved up.
+func (m *model) used(t turn) time.Duration {
+	return max(m.accounts[t].used, m.served[t.priority]-modelMaxLag)
+}
+
+// level is the worker time in steps. A request with a worker counts as one
+// step more.
+func (m *model) level(t turn) int {
+	return int(m.used(t)/modelQuantum) + m.accounts[t].running
 }
 
 // next returns the item to be served next, or nil.
@@ -188,7 +255,10 @@ func (m *model) next() *modelItem {
 	for _, t := range m.turns {
 		held := len(m.holds[t.cluster]) > 0
 		capped := m.limit > 0 && m.depth(t.cluster).Processing >= m.limit
-		if !held && !capped && (best == nil || t.priority > best.priority) {
+		if held || capped {
+			continue
+		}
+		if best == nil || t.priority > best.priority || t.priority == best.priority && m.level(t) < m.level(*best) {
 			best = &t
 		}
 	}

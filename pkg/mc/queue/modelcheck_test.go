@@ -57,7 +57,7 @@ var (
 		return operation{
 			call: rapid.SampledFrom([]string{
 				"nothing", "Add", "Add", "Add", "AddAfter", "AddRateLimited", "Get", "Get", "Get",
-				"Done", "Done", "Forget", "Hold", "Resume", "Drop", "sleep",
+				"Done", "Done", "Forget", "Hold", "Resume", "Drop", "sleep", "sleep long",
 			}).Draw(t, "call"),
 			key:      rapid.SampledFrom(modelKeys).Draw(t, "key"),
 			cluster:  rapid.SampledFrom(modelClusters).Draw(t, "cluster"),
@@ -144,6 +144,9 @@ func apply(q *queue.Queue[string], m *model, o operation, taken chan<- got) []go
 	case "sleep":
 		time.Sleep(o.duration)
 		return m.sleep(o.duration)
+	case "sleep long":
+		time.Sleep(1000 * o.duration)
+		return m.sleep(1000 * o.duration)
 	}
 	return m.settle()
 }
@@ -164,6 +167,9 @@ func compareState(q *queue.Queue[string], m *model, metrics *fakeMetrics) string
 	}
 	if have, want := q.KnownClusters(), m.knownClusters(); have != want {
 		return fmt.Sprintf("the queue keeps state of %d clusters, want %d", have, want)
+	}
+	if have, want := q.Accounts(), len(m.accounts)+len(m.served); have != want {
+		return fmt.Sprintf("the queue keeps %d accounts, want %d", have, want)
 	}
 	depths := map[string]float64{}
 	for _, item := range m.items {

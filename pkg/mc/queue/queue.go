@@ -26,6 +26,7 @@ type Queue[request comparable] struct {
 	rateLimiter   workqueue.TypedRateLimiter[request]
 	log           logr.Logger
 	clock         clock.WithTicker
+	began         time.Time
 
 	// rescheduled tells the timer loop that another entry is due first.
 	rescheduled chan struct{}
@@ -42,6 +43,8 @@ type Queue[request comparable] struct {
 	clusters map[multicluster.ClusterName]*cluster[request]
 	// turns has the clusters that a worker may take an entry of right now.
 	turns heap[*cluster[request]]
+	// bands by priority, of those priorities that there are lanes of.
+	bands map[int]*band
 	// delayed has the delayed entries of all clusters.
 	delayed heap[*entry[request]]
 	metrics *metrics[request]
@@ -62,9 +65,11 @@ func New[request comparable](name string, options Options[request]) *Queue[reque
 		rateLimiter:   options.RateLimiter,
 		log:           options.Log,
 		clock:         options.Clock,
+		began:         options.Clock.Now(),
 		rescheduled:   make(chan struct{}, 1),
 		stop:          make(chan struct{}),
 		clusters:      map[multicluster.ClusterName]*cluster[request]{},
+		bands:         map[int]*band{},
 		metrics:       newMetrics[request](name, options.MetricProvider, options.Clock, options.Log),
 	}
 	q.changed.L = &q.mu
@@ -141,7 +146,8 @@ func (q *Queue[request]) enqueue(clusterName multicluster.ClusterName, key reque
 
 	switch {
 	case e.state == idle:
-		e.priority, e.seq = priority, q.nextSeqLocked()
+		q.joinLaneLocked(e, priority)
+		e.seq = q.nextSeqLocked()
 	case priority > e.priority:
 		q.raiseLocked(e, priority)
 	}
@@ -165,7 +171,7 @@ func (q *Queue[request]) GetWithPriority() (item request, priority int, shutdown
 
 	for q.phase != closed {
 		if len(q.turns) > 0 {
-			e := q.takeLocked(q.turns[0])
+			e := q.takeLocked()
 			return e.key, e.priority, false
 		}
 		q.changed.Wait()
@@ -195,13 +201,16 @@ func (q *Queue[request]) Done(item request) {
 		return
 	}
 	q.metrics.done(e)
-	e.processing, e.dropped = false, false
+	if e.state == waiting {
+		// Before the account is told, as the lane has not been idle.
+		c.join(e, q.nextTurnLocked())
+	}
+	e.charged.stop(q.now())
+	q.leaveLaneLocked(c, e.charged)
+	e.processing, e.dropped, e.charged = false, false, nil
 	c.depth.Processing--
 	q.processing--
-	switch e.state {
-	case waiting:
-		c.join(e, q.nextTurnLocked())
-	case idle:
+	if e.state == idle {
 		delete(c.entries, item)
 	}
 	q.settleLocked(c)

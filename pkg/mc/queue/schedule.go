@@ -41,9 +41,28 @@ func (q *Queue[request]) settleLocked(c *cluster[request]) {
 	q.wakeLocked()
 }
 
-// takeLocked hands out the entry of a cluster that is to be served first.
-func (q *Queue[request]) takeLocked(c *cluster[request]) *entry[request] {
+// firstLocked returns the cluster that is to be served first, of those in
+// turns. Levels rise with the time, unseen, but do not fall. So once the first
+// is up to date, it is before all others, whether they are or not. A lane that
+// is moved has used a quantum of worker time since it was moved before, or has
+// not competed, so there are few of them.
+func (q *Queue[request]) firstLocked(now time.Duration) *cluster[request] {
+	for {
+		c := q.turns[0]
+		if !c.order[0].refresh(now) {
+			return c
+		}
+		q.turns.fix(c)
+	}
+}
+
+// takeLocked hands out the entry that is to be served first.
+func (q *Queue[request]) takeLocked() *entry[request] {
+	now := q.now()
+	c := q.firstLocked(now)
 	e := c.next(q.nextTurnLocked())
+	e.charged, e.lane = e.lane, nil
+	e.charged.start(now)
 	e.state = idle
 	e.processing = true
 	c.depth.Waiting--
@@ -53,6 +72,42 @@ func (q *Queue[request]) takeLocked(c *cluster[request]) *entry[request] {
 	q.metrics.got(e)
 	q.settleLocked(c)
 	return e
+}
+
+// joinLaneLocked makes an entry a member of its cluster's lane of a priority,
+// which it creates if need be.
+func (q *Queue[request]) joinLaneLocked(e *entry[request], priority int) {
+	c := e.cluster
+	l, ok := c.lanes[priority]
+	if !ok {
+		b, ok := q.bands[priority]
+		if !ok {
+			b = &band{}
+			q.bands[priority] = b
+		}
+		b.lanes++
+		l = &lane[request]{priority: priority, band: b}
+		if c.lanes == nil {
+			c.lanes = make(map[int]*lane[request], 1)
+		}
+		c.lanes[priority] = l
+	}
+	l.members++
+	e.priority, e.lane = priority, l
+}
+
+// leaveLaneLocked ends an entry's membership of a lane, and with the last one
+// the lane.
+func (q *Queue[request]) leaveLaneLocked(c *cluster[request], l *lane[request]) {
+	l.members--
+	if l.members > 0 {
+		return
+	}
+	delete(c.lanes, l.priority)
+	l.band.lanes--
+	if l.band.lanes == 0 {
+		delete(q.bands, l.priority)
+	}
 }
 
 // readyLocked makes an idle or delayed entry wait for a worker.
@@ -103,7 +158,9 @@ func (q *Queue[request]) raiseLocked(e *entry[request], priority int) {
 	if e.state == waiting {
 		q.metrics.raised(e.priority, priority)
 	}
-	e.priority, e.seq = priority, q.nextSeqLocked()
+	q.leaveLaneLocked(e.cluster, e.lane)
+	q.joinLaneLocked(e, priority)
+	e.seq = q.nextSeqLocked()
 	switch {
 	case inLane:
 		e.cluster.join(e, q.nextTurnLocked())
@@ -120,4 +177,9 @@ func (q *Queue[request]) nextSeqLocked() uint64 {
 func (q *Queue[request]) nextTurnLocked() uint64 {
 	q.lastTurn++
 	return q.lastTurn
+}
+
+// now is the time since the queue began.
+func (q *Queue[request]) now() time.Duration {
+	return q.clock.Since(q.began)
 }

@@ -1,0 +1,314 @@
+// Copyright The Rollcall Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package queue_test
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/rollcall-dev/rollcall/pkg/mc/multicluster"
+	"github.com/rollcall-dev/rollcall/pkg/mc/queue"
+)
+
+// run is one request that a worker had.
+type run struct {
+	cluster    multicluster.ClusterName
+	start, end time.Time
+}
+
+// work has workers take requests for a while, each for as long as cost says.
+// Every request is added again while it is processed, so that clusters have
+// work all the time. It returns the runs that are over, in the order of start.
+func work(q *queue.Queue[string], workers int, duration time.Duration, cost func(multicluster.ClusterName) time.Duration) []run {
+	end := time.Now().Add(duration)
+	runs := make(chan []run)
+	for range workers {
+		go func() {
+			var own []run
+			for time.Now().Before(end) {
+				item, shutdown := q.Get()
+				if shutdown {
+					break
+				}
+				r := run{cluster: clusterOf(item), start: time.Now()}
+				time.Sleep(cost(r.cluster))
+				r.end = time.Now()
+				own = append(own, r)
+				q.Add(item)
+				q.Done(item)
+			}
+			runs <- own
+		}()
+	}
+	var all []run
+	for range workers {
+		all = append(all, <-runs...)
+	}
+	slices.SortStableFunc(all, func(a, b run) int { return a.start.Compare(b.start) })
+	return all
+}
+
+// fill adds ten requests of each of so many clusters, named 0, 1 and so on.
+func fill(q *queue.Queue[string], clusters int) {
+	for i := range clusters {
+		for j := range 10 {
+			q.Add(fmt.Sprintf("%d/%d", i, j))
+		}
+	}
+}
+
+func workerTime(runs []run, cluster multicluster.ClusterName) time.Duration {
+	var total time.Duration
+	for _, r := range runs {
+		if r.cluster == cluster {
+			total += r.end.Sub(r.start)
+		}
+	}
+	return total
+}
+
+func TestClustersWithShortReconcilesAreServedStrictlyInTurn(t *testing.T) {
+	for _, workers := range []int{1, 3} {
+		t.Run(fmt.Sprintf("%d workers", workers), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				const clusters = 7
+				q := newQueue(t, queue.Options[string]{})
+				fill(q, clusters)
+				runs := work(q, workers, 3*time.Second, func(multicluster.ClusterName) time.Duration { return 2 * time.Millisecond })
+				for i := 0; i+workers <= len(runs); i += workers {
+					// These start at the same time, and are told in any order.
+					at := runs[i : i+workers]
+					slices.SortFunc(at, func(a, b run) int { return cmp.Compare(a.cluster, b.cluster) })
+					var want []string
+					for j := range workers {
+						want = append(want, fmt.Sprint((i+j)%clusters))
+					}
+					slices.Sort(want)
+					for j, r := range at {
+						if string(r.cluster) != want[j] {
+							t.Fatalf("runs %d to %d are %+v, want clusters %v", i, i+workers, at, want)
+						}
+					}
+				}
+			})
+		})
+	}
+}
+
+func TestASlowClusterTakesNoMoreWorkerTimeThanOthers(t *testing.T) {
+	const (
+		clusters = 100
+		workers  = 10
+		duration = 400 * time.Second
+		quick    = 20 * time.Millisecond
+		slow     = 10 * time.Second
+	)
+	var without int
+	synctest.Test(t, func(t *testing.T) {
+		q := newQueue(t, queue.Options[string]{MaxPerCluster: workers - 1})
+		fill(q, clusters-1)
+		without = len(work(q, workers, duration, func(multicluster.ClusterName) time.Duration { return quick }))
+	})
+	synctest.Test(t, func(t *testing.T) {
+		q := newQueue(t, queue.Options[string]{MaxPerCluster: workers - 1})
+		fill(q, clusters)
+		runs := work(q, workers, duration, func(cluster multicluster.ClusterName) time.Duration {
+			if cluster == "0" {
+				return slow
+			}
+			return quick
+		})
+		with := 0
+		for i := 1; i < clusters; i++ {
+			cluster := multicluster.ClusterName(fmt.Sprint(i))
+			n := int(workerTime(runs, cluster) / quick)
+			if equal := without / (clusters - 1); n < equal*9/10 || n > equal*11/10 {
+				t.Errorf("quick cluster %s was served %d times, want about %d", cluster, n, equal)
+			}
+			with += n
+		}
+		if quotient := float64(with) / float64(without); quotient < 0.98 {
+			t.Errorf("quick clusters were served %.2f times as often as without the slow one, want 0.99", quotient)
+		}
+		// Its share of 400 s with 10 workers is 40 s, which is four requests.
+		if used := workerTime(runs, "0"); used < 3*slow || used > 5*slow {
+			t.Errorf("the slow cluster used %v, want about %v", used, duration*workers/clusters)
+		}
+	})
+}
+
+// TestASlowClusterThatHasMendedComesBack has a cluster take all the workers
+// that it may, for long, while others have nothing to do: 180 s in all.
+func TestASlowClusterThatHasMendedComesBack(t *testing.T) {
+	const (
+		clusters = 10
+		workers  = 10
+		quick    = 20 * time.Millisecond
+		slow     = 20 * time.Second
+		maxLead  = 30 * time.Second
+	)
+	synctest.Test(t, func(t *testing.T) {
+		q := newQueue(t, queue.Options[string]{MaxPerCluster: workers - 1})
+		fill(q, 1)
+		for range workers - 1 {
+			go func() {
+				item, _ := q.Get()
+				time.Sleep(slow)
+				q.Done(item)
+			}()
+		}
+		synctest.Wait()
+		wantDepth(t, q, "0", queue.Depth{Waiting: 1, Processing: workers - 1})
+		fill(q, clusters)
+		q.Hold("0", "not due yet")
+		time.Sleep(slow)
+		q.Resume("0", "not due yet")
+
+		mended := time.Now()
+		runs := work(q, workers, 2*time.Minute, func(multicluster.ClusterName) time.Duration { return quick })
+		first := slices.IndexFunc(runs, func(r run) bool { return r.cluster == "0" })
+		if first < 0 {
+			t.Fatal("the cluster was never served again")
+		}
+		// Others use a second of worker time in 0.9 s: nine with ten workers.
+		if wait := runs[first].start.Sub(mended); wait < maxLead*8/10 || wait > maxLead {
+			t.Errorf("the cluster came back after %v, want %v", wait, maxLead*9/10)
+		}
+		since := runs[len(runs)-1].start.Sub(runs[first].start)
+		if used, equal := workerTime(runs, "0"), since*workers/clusters; used < equal*9/10 || used > equal*11/10 {
+			t.Errorf("the cluster used %v since it came back, want about %v", used, equal)
+		}
+	})
+}
+
+func TestWorkerTime(t *testing.T) {
+	for _, tc := range []struct {
+		name string
+		run  func(t *testing.T, q *queue.Queue[string])
+	}{
+		{"the cluster goes next that has used less, and not the one served longest ago", func(t *testing.T, q *queue.Queue[string]) {
+			q.AddWithOpts(opts{}, "a/1", "a/2", "b/1", "b/2", "b/3")
+			wantNext(t, q, "a/1")
+			time.Sleep(time.Second)
+			q.Done("a/1")
+			wantServed(t, q, "b/1", "b/2", "b/3", "a/2")
+		}},
+		{"a request counts while it is with a worker", func(t *testing.T, q *queue.Queue[string]) {
+			q.AddWithOpts(opts{}, "a/1", "a/2", "b/1", "b/2", "b/3")
+			wantNext(t, q, "a/1")
+			time.Sleep(time.Second)
+			wantServed(t, q, "b/1", "b/2", "b/3", "a/2")
+		}},
+		{"a cluster has one worker more only when the others do, until it shows how long it takes", func(t *testing.T, q *queue.Queue[string]) {
+			q.AddWithOpts(opts{}, "a/1", "a/2", "b/1", "b/2", "b/3")
+			wantNext(t, q, "a/1")
+			wantServed(t, q, "b/1", "b/2")
+			wantNext(t, q, "b/3", "a/2")
+		}},
+		{"differences of less than 50 ms do not matter", func(t *testing.T, q *queue.Queue[string]) {
+			q.AddWithOpts(opts{}, "a/1", "a/2", "b/1", "b/2")
+			wantNext(t, q, "a/1")
+			time.Sleep(49 * time.Millisecond)
+			q.Done("a/1")
+			wantServed(t, q, "b/1", "a/2", "b/2")
+		}},
+		{"a cluster may have all workers while no other has work, whatever it has used", func(t *testing.T, q *queue.Queue[string]) {
+			q.AddWithOpts(opts{}, "a/1", "a/2", "a/3", "b/1")
+			wantNext(t, q, "a/1")
+			time.Sleep(time.Hour)
+			wantServed(t, q, "b/1")
+			wantNext(t, q, "a/2", "a/3")
+		}},
+		{"what is delayed keeps the account, so failing slowly does not pay", func(t *testing.T, q *queue.Queue[string]) {
+			q.AddWithOpts(opts{}, "a/1", "b/1", "b/2", "b/3")
+			wantNext(t, q, "a/1")
+			time.Sleep(time.Second)
+			q.AddRateLimited("a/1")
+			q.Done("a/1")
+			time.Sleep(time.Second)
+			wantServed(t, q, "b/1", "b/2", "b/3", "a/1")
+		}},
+		{"nothing is saved up while there is nothing to do", func(t *testing.T, q *queue.Queue[string]) {
+			q.AddWithOpts(opts{}, "a/1", "a/2", "a/3", "a/4")
+			q.AddAfter("b/later", time.Hour)
+			wantNext(t, q, "a/1")
+			time.Sleep(10 * time.Second)
+			q.Done("a/1")
+			wantServed(t, q, "a/2")
+			q.AddWithOpts(opts{}, "b/1", "b/2", "b/3")
+			wantServed(t, q, "a/3", "b/1", "a/4", "b/2", "b/3")
+		}},
+		{"no more than half a second is saved up while held", func(t *testing.T, q *queue.Queue[string]) {
+			q.AddWithOpts(opts{}, "a/1", "a/2", "a/3", "b/1", "b/2", "b/3", "b/4")
+			q.Hold("b", "degraded")
+			wantNext(t, q, "a/1")
+			time.Sleep(10 * time.Second)
+			q.Done("a/1")
+			wantServed(t, q, "a/2")
+			q.Resume("b", "degraded")
+			for _, item := range []string{"b/1", "b/2"} {
+				wantNext(t, q, item)
+				time.Sleep(250 * time.Millisecond)
+				q.Done(item)
+			}
+			wantServed(t, q, "a/3", "b/3", "b/4")
+		}},
+		{"a hold does not stop the account", func(t *testing.T, q *queue.Queue[string]) {
+			q.AddWithOpts(opts{}, "a/1", "a/2", "b/1", "b/2")
+			wantNext(t, q, "a/1")
+			q.Hold("a", "degraded")
+			time.Sleep(time.Second)
+			q.Done("a/1")
+			q.Resume("a", "degraded")
+			wantServed(t, q, "b/1", "b/2", "a/2")
+		}},
+		{"what is with a worker counts after Drop, for the cluster that returned", func(t *testing.T, q *queue.Queue[string]) {
+			q.AddWithOpts(opts{}, "a/1", "a/2", "b/1", "b/2", "b/3")
+			wantNext(t, q, "a/1")
+			q.Drop("a")
+			q.Add("a/3")
+			time.Sleep(time.Second)
+			wantServed(t, q, "b/1")
+			q.Done("a/1")
+			wantServed(t, q, "b/2", "b/3", "a/3")
+		}},
+		{"a cluster that is dropped with nothing with a worker returns as a new one", func(t *testing.T, q *queue.Queue[string]) {
+			q.AddWithOpts(opts{}, "a/1", "a/2", "b/1", "b/2")
+			wantNext(t, q, "a/1")
+			time.Sleep(time.Second)
+			q.Done("a/1")
+			q.Drop("a")
+			q.Add("a/3")
+			wantServed(t, q, "b/1", "a/3", "b/2")
+		}},
+		{"each priority has an account of its own", func(t *testing.T, q *queue.Queue[string]) {
+			q.AddWithOpts(opts{Priority: new(1)}, "a/high")
+			q.AddWithOpts(opts{}, "a/1", "a/2", "b/1", "b/2")
+			get(q).returns(t, got{item: "a/high", priority: 1})
+			time.Sleep(time.Second)
+			q.Done("a/high")
+			wantServed(t, q, "a/1", "b/1", "a/2", "b/2")
+		}},
+		{"a cluster that arrives is not behind for what another has used at a higher priority", func(t *testing.T, q *queue.Queue[string]) {
+			q.AddWithOpts(opts{Priority: new(1)}, "a/high-1", "a/high-2")
+			q.AddWithOpts(opts{}, "b/1", "b/2")
+			get(q).returns(t, got{item: "a/high-1", priority: 1})
+			time.Sleep(time.Hour)
+			q.Done("a/high-1")
+			get(q).returns(t, got{item: "a/high-2", priority: 1})
+			q.AddWithOpts(opts{}, "c/1", "c/2")
+			wantServed(t, q, "b/1", "c/1", "b/2", "c/2")
+		}},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				tc.run(t, newQueue(t, queue.Options[string]{}))
+			})
+		})
+	}
+}
