@@ -342,6 +342,18 @@ func TestWhenACredentialIsDue(t *testing.T) {
 	g.Expect(len(seen)).To(BeNumerically(">", 15), "a thousand credentials of one minute are not renewed in one minute")
 }
 
+func TestAnExpiredCredentialIsNotFreshWhateverTheMonotonicClockSays(t *testing.T) {
+	g := NewWithT(t)
+	now := time.Now()
+	// The machine slept for longer than the credential was to last: its wall
+	// clock went on, and refreshAt, by the monotonic one, is still to come.
+	c := &credential{expiry: now.Round(0).Add(-time.Second)}
+	c.refreshAt = now.Add(time.Hour)
+	g.Expect(c.isFresh(now)).To(BeFalse())
+	c.expiry = now.Round(0).Add(time.Second)
+	g.Expect(c.isFresh(now)).To(BeTrue())
+}
+
 func BenchmarkCredential(b *testing.B) {
 	a := newTestAuthenticator(&source{life: time.Hour})
 	ctx := context.Background()

@@ -40,8 +40,10 @@ func (c *credential) isValid(now time.Time) bool {
 }
 
 // isFresh tells whether there is a credential and it need not be replaced yet.
+// The monotonic clock, by which refreshAt is compared, stands still while the
+// machine sleeps and knows nothing of a clock that was set; the expiry does.
 func (c *credential) isFresh(now time.Time) bool {
-	return c != nil && now.Before(c.refreshAt)
+	return c.isValid(now) && now.Before(c.refreshAt)
 }
 
 // sameAs tells whether the secrets are the same.
