@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"net/netip"
 	"net/url"
 	"slices"
 	"strings"
@@ -146,13 +147,28 @@ func allowsServer(patterns []string, server *url.URL) bool {
 		return true
 	}
 	host, withPort := strings.ToLower(server.Hostname()), hostPort(server)
+	_, err := netip.ParseAddr(host)
+	isName := err != nil
 	for _, pattern := range patterns {
 		pattern = strings.ToLower(pattern)
+		if isName && isOfAddresses(pattern) {
+			continue
+		}
 		if globMatches(pattern, host) || globMatches(pattern, withPort) {
 			return true
 		}
 	}
 	return false
+}
+
+// isOfAddresses tells whether the pattern is one of IP addresses. Of a name such
+// as 10.0.example.com, "10.0.*" says nothing.
+func isOfAddresses(pattern string) bool {
+	if strings.HasPrefix(pattern, "[") {
+		return true
+	}
+	host, _, _ := strings.Cut(pattern, ":")
+	return strings.ContainsAny(host, "0123456789") && strings.Trim(host, "0123456789.*") == ""
 }
 
 // allowsProxy guards the list of servers, too: whoever chooses the proxy and the

@@ -40,7 +40,9 @@ type Provider struct {
 	// for credentials that more than one server accepts: whoever writes a
 	// profile could otherwise have them sent to a server of their own. Each is a
 	// host with an optional port, in which "*" stands for any characters,
-	// dots included: "*.example.com", "10.0.*:6443". Default: any host.
+	// dots included: "*.example.com", "10.0.*:6443". One whose host is of digits,
+	// dots and stars matches IP addresses only, and no name such as
+	// 10.0.example.com. Default: any host.
 	AllowedServers []string `json:"allowedServers,omitempty"`
 
 	// AllowedProxies are the proxies, in the same form, that the profile may put
