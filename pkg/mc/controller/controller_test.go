@@ -17,6 +17,7 @@ import (
 
 	mccontext "github.com/rollcall-dev/rollcall/pkg/mc/context"
 	mccontroller "github.com/rollcall-dev/rollcall/pkg/mc/controller"
+	"github.com/rollcall-dev/rollcall/pkg/mc/queue"
 	mcreconcile "github.com/rollcall-dev/rollcall/pkg/mc/reconcile"
 )
 
@@ -119,6 +120,31 @@ func TestASourceThatCannotStartIsTriedAgainAndHurtsNobodyElse(t *testing.T) {
 			})
 		})
 	}
+}
+
+func TestTheErrorOfOneSourceIsShownUntilThatOneHasSynced(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := NewWithT(t)
+		c := newController(t, &recorder{}, mccontroller.Options{})
+		broken, slow := newFakeSource("a"), newFakeSource("b")
+		broken.fail("eu", atStart)
+		slow.unsynced("eu")
+		g.Expect(c.MultiClusterWatch(broken)).To(Succeed())
+		g.Expect(c.MultiClusterWatch(slow)).To(Succeed())
+		start(t, c)
+		g.Expect(c.Engage(t.Context(), "eu", &fakeCluster{})).To(Succeed())
+		time.Sleep(time.Minute + time.Second)
+		slow.sync("eu")
+		synctest.Wait()
+		g.Expect(statusOf(c, "eu")).To(Equal(mccontroller.ClusterStatus{
+			ClusterName: "eu", UnsyncedSources: 1, LastError: "cannot start", Queue: queue.Depth{Waiting: 1},
+		}))
+
+		broken.fail("eu", nowhere)
+		time.Sleep(2 * time.Minute)
+		synctest.Wait()
+		g.Expect(statusOf(c, "eu")).To(Equal(mccontroller.ClusterStatus{ClusterName: "eu"}))
+	})
 }
 
 func TestEngageDoesNotWaitForASourceThatHangs(t *testing.T) {

@@ -6,6 +6,7 @@ package controller
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -29,12 +30,11 @@ type engagement[request mcreconcile.ClusterAware[request]] struct {
 	ctx     context.Context // ends with parent or with end
 	cancel  context.CancelFunc
 
-	// unsynced counts the sources that have not synced, and lastError is of one
-	// that is being tried again. The controller's lock guards them.
-	unsynced  int
-	lastError string
-	synced    chan struct{} // closed while unsynced is zero; replaced when it no longer is
-	unhealthy bool          // does not answer; guarded as they are
+	// unsynced has the queue of each source that has not synced, in the order in
+	// which they were added. The controller's lock guards what is up to mu.
+	unsynced  []*engagedQueue[request]
+	synced    chan struct{} // closed while unsynced is empty; replaced when it no longer is
+	unhealthy bool          // does not answer
 
 	mu    sync.RWMutex // guards ended; held for reading while a source enqueues
 	ended bool
@@ -71,29 +71,29 @@ func (c *mcController[request]) watchLocked(e *engagement[request], src mcsource
 	if c.stopped {
 		return
 	}
-	e.unsynced++
-	if e.unsynced == 1 {
+	q := &engagedQueue[request]{PriorityQueue: c.queue, engagement: e}
+	e.unsynced = append(e.unsynced, q)
+	if len(e.unsynced) == 1 {
 		e.synced = make(chan struct{})
 		if c.clusters != nil {
 			c.clusters.Hold(e.name, syncing)
 		}
 	}
-	q := &engagedQueue[request]{PriorityQueue: c.queue, engagement: e}
 	c.running.Go(func() {
 		if c.startSource(e, src, q) {
-			c.sourceSynced(e)
+			c.sourceSynced(e, q)
 		}
 	})
 }
 
-func (c *mcController[request]) sourceSynced(e *engagement[request]) {
+func (c *mcController[request]) sourceSynced(e *engagement[request], q *engagedQueue[request]) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	e.unsynced--
-	e.lastError = ""
-	if e.unsynced > 0 {
+	e.unsynced = slices.DeleteFunc(e.unsynced, func(other *engagedQueue[request]) bool { return other == q })
+	if len(e.unsynced) > 0 {
 		return
 	}
+	e.unsynced = nil
 	close(e.synced)
 	if c.clusters != nil && c.engagements[e.name] == e {
 		c.clusters.Resume(e.name, syncing)
@@ -117,17 +117,28 @@ func (c *mcController[request]) WaitForClusterSync(ctx context.Context, name mul
 	}
 }
 
-func (c *mcController[request]) sourceFailed(e *engagement[request], err error) {
+func (c *mcController[request]) sourceFailed(q *engagedQueue[request], err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	e.lastError = err.Error()
+	q.lastError = err.Error()
 }
 
 // hasSynced tells whether all sources of the engagement have synced.
 func (c *mcController[request]) hasSynced(e *engagement[request]) bool {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
-	return e.unsynced == 0
+	return len(e.unsynced) == 0
+}
+
+// lastErrorLocked returns why the first of those sources could not start that
+// are being tried again, "" if none is.
+func (e *engagement[request]) lastErrorLocked() string {
+	for _, q := range e.unsynced {
+		if q.lastError != "" {
+			return q.lastError
+		}
+	}
+	return ""
 }
 
 // startSource starts the source until that succeeds, and tells whether it did
@@ -143,7 +154,7 @@ func (c *mcController[request]) startSource(e *engagement[request], src mcsource
 		if e.ctx.Err() != nil {
 			return false
 		}
-		c.sourceFailed(e, err)
+		c.sourceFailed(q, err)
 		delay := backoff.Step()
 		log.Error(err, "Source cannot start in this cluster, trying again; no request of this cluster is reconciled meanwhile", "source", fmt.Sprint(src), "after", delay)
 		select {
@@ -186,6 +197,7 @@ func (c *mcController[request]) tryStartSource(e *engagement[request], src mcsou
 type engagedQueue[request mcreconcile.ClusterAware[request]] struct {
 	priorityqueue.PriorityQueue[request]
 	engagement *engagement[request]
+	lastError  string // why the source could not start; the controller's lock guards it
 }
 
 func (q *engagedQueue[request]) Add(item request) {

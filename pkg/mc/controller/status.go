@@ -42,7 +42,7 @@ func (c *mcController[request]) ClusterStatus() []ClusterStatus {
 	all := make([]ClusterStatus, 0, len(c.engagements))
 	for name, e := range c.engagements {
 		all = append(all, ClusterStatus{
-			ClusterName: name, UnsyncedSources: e.unsynced, LastError: e.lastError, Queue: c.depthLocked(name),
+			ClusterName: name, UnsyncedSources: len(e.unsynced), LastError: e.lastErrorLocked(), Queue: c.depthLocked(name),
 		})
 	}
 	return all
