@@ -25,6 +25,7 @@ import (
 // The order matters: of the providers that a profile lists, the first of the
 // file is used.
 type File struct {
+	// Providers are the entries. Required, but may be empty.
 	Providers []Provider `json:"providers"`
 }
 

@@ -31,7 +31,9 @@ const (
 
 // ClusterEvent tells what has happened to a cluster.
 type ClusterEvent struct {
-	Type        ClusterEventType
+	// Type is what has happened.
+	Type ClusterEventType
+	// ClusterName is the name under which the cluster is or was engaged.
 	ClusterName multicluster.ClusterName
 	// Cluster is the cluster. Once it has left, it cannot be talked to.
 	Cluster cluster.Cluster
