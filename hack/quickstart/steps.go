@@ -5,9 +5,11 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"time"
@@ -43,7 +45,11 @@ func (q *quickstart) steps() []step {
 // prepare finds or builds the programs of a control plane.
 func (q *quickstart) prepare(ctx context.Context, r *report) error {
 	var err error
-	if q.root, err = moduleDir(ctx, r, "", "github.com/rollcall-dev/rollcall"); err != nil {
+	q.root, err = moduleDir(ctx, r, "", "github.com/rollcall-dev/rollcall")
+	if errors.Is(err, exec.ErrNotFound) {
+		return err
+	}
+	if err != nil {
 		return fmt.Errorf("the quickstart must be run in Rollcall's source tree: %w", err)
 	}
 	// The CRD that belongs to the Go types in use.
