@@ -71,6 +71,24 @@ func TestARequestThatWaitsForAClusterWhichNeverComesIsTriedNowAndThen(t *testing
 	})
 }
 
+func TestARequestDoesNotWaitForAClusterOnceItsOwnHasLeft(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := NewWithT(t)
+		r := mcreconcile.NewClusterNotFoundWrapper(reconcilerFunc(func(ctx context.Context, _ mcreconcile.Request) (reconcile.Result, error) {
+			<-ctx.Done()
+			return reconcile.Result{}, multicluster.NotReadyError("us", "Connecting")
+		}))
+		c := newController(t, r, mccontroller.Options{})
+		g.Expect(c.MultiClusterWatch(newFakeSource("a"))).To(Succeed())
+		start(t, c)
+		g.Expect(c.Engage(t.Context(), "eu", &fakeCluster{})).To(Succeed())
+		synctest.Wait()
+		g.Expect(c.Engage(t.Context(), "eu", &fakeCluster{})).To(Succeed(), "takes the place of the first")
+		synctest.Wait()
+		g.Expect(series("rollcall_controller_parked_requests")).To(ConsistOf("controller=test 0"))
+	})
+}
+
 func TestARequestThatMissedTheEngagementByALittleIsNotLost(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := NewWithT(t)

@@ -331,10 +331,13 @@ func (c *mcController[request]) stop() {
 	}
 }
 
-func (c *mcController[request]) engagement(name multicluster.ClusterName) *engagement[request] {
+// engagement returns the engagement of that name, nil if there is none, and
+// whether all of its sources have synced.
+func (c *mcController[request]) engagement(name multicluster.ClusterName) (e *engagement[request], synced bool) {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
-	return c.engagements[name]
+	e = c.engagements[name]
+	return e, e != nil && len(e.unsynced) == 0
 }
 
 // captureQueue remembers the queue that the controller is given.

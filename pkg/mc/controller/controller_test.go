@@ -13,10 +13,13 @@ import (
 
 	. "github.com/onsi/gomega"
 	"go.uber.org/goleak"
+	"k8s.io/client-go/util/workqueue"
+	"sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	mccontext "github.com/rollcall-dev/rollcall/pkg/mc/context"
 	mccontroller "github.com/rollcall-dev/rollcall/pkg/mc/controller"
+	"github.com/rollcall-dev/rollcall/pkg/mc/multicluster"
 	"github.com/rollcall-dev/rollcall/pkg/mc/queue"
 	mcreconcile "github.com/rollcall-dev/rollcall/pkg/mc/reconcile"
 )
@@ -261,6 +264,38 @@ func TestAQueueThatKnowsNoClustersKeepsThePromises(t *testing.T) {
 		slow.sync("eu")
 		time.Sleep(time.Minute)
 		g.Expect(rec.seen()).To(ConsistOf("eu/a", "eu/b"))
+	})
+}
+
+// lateQueue keeps no requests back, as if each had been taken off the queue just
+// before that was told to.
+type lateQueue struct {
+	priorityqueue.PriorityQueue[mcreconcile.Request]
+}
+
+func (lateQueue) Hold(multicluster.ClusterName, queue.HoldReason)   {}
+func (lateQueue) Resume(multicluster.ClusterName, queue.HoldReason) {}
+func (lateQueue) Drop(multicluster.ClusterName)                     {}
+
+func TestARequestTakenJustBeforeItsClusterIsHeldIsNotReconciled(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := NewWithT(t)
+		rec := &recorder{}
+		c := newController(t, rec, mccontroller.Options{
+			NewQueue: func(name string, _ workqueue.TypedRateLimiter[mcreconcile.Request]) workqueue.TypedRateLimitingInterface[mcreconcile.Request] {
+				return lateQueue{priorityqueue.New[mcreconcile.Request](name)}
+			},
+		})
+		src := newFakeSource("a")
+		src.unsynced("eu")
+		g.Expect(c.MultiClusterWatch(src)).To(Succeed())
+		start(t, c)
+		g.Expect(c.Engage(t.Context(), "eu", &fakeCluster{})).To(Succeed())
+		time.Sleep(time.Minute)
+		g.Expect(rec.seen()).To(BeEmpty())
+		src.sync("eu")
+		time.Sleep(time.Minute)
+		g.Expect(rec.seen()).To(ConsistOf("eu/a"))
 	})
 }
 

@@ -123,13 +123,6 @@ func (c *mcController[request]) sourceFailed(q *engagedQueue[request], err error
 	q.lastError = err.Error()
 }
 
-// hasSynced tells whether all sources of the engagement have synced.
-func (c *mcController[request]) hasSynced(e *engagement[request]) bool {
-	c.mu.RLock()
-	defer c.mu.RUnlock()
-	return len(e.unsynced) == 0
-}
-
 // lastErrorLocked returns why the first of those sources could not start that
 // are being tried again, "" if none is.
 func (e *engagement[request]) lastErrorLocked() string {

@@ -72,10 +72,14 @@ func (p *parked[request]) drop(of func(request) bool) {
 }
 
 // park keeps a request until the cluster is engaged with the controller, and
-// tells whether there was room for it.
-func (c *mcController[request]) park(req request, until multicluster.ClusterName) bool {
+// tells whether there was room for it. The engagement is that of the request's
+// own cluster, nil if there is none.
+func (c *mcController[request]) park(req request, of *engagement[request], until multicluster.ClusterName) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if of != nil && c.engagements[of.name] != of {
+		return true // it goes with its own cluster
+	}
 	if c.engagements[until] != nil {
 		c.queue.AddAfter(req, parkRetry)
 		return true

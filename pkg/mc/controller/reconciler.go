@@ -26,17 +26,21 @@ type clusterReconciler[request mcreconcile.ClusterAware[request]] struct {
 
 func (r *clusterReconciler[request]) Reconcile(ctx context.Context, req request) (reconcile.Result, error) {
 	ctx = mccontext.WithCluster(ctx, req.Cluster())
+	e, synced := r.controller.engagement(req.Cluster())
 	ctx = parking.With(ctx, func(until multicluster.ClusterName) bool {
-		return r.controller.park(req, until)
+		return r.controller.park(req, e, until)
 	})
-	e := r.controller.engagement(req.Cluster())
 	if e == nil {
 		// The local cluster, or one that a handler names although the
 		// controller is not engaged with it: the reconciler knows what to do.
 		return r.reconciler.Reconcile(ctx, req)
 	}
-	if r.controller.clusters == nil && !r.controller.hasSynced(e) {
-		// A queue that knows nothing of clusters cannot keep the request back.
+	if e.ctx.Err() != nil {
+		return reconcile.Result{}, nil // the cluster leaves in this moment
+	}
+	if !synced {
+		// The request was taken off the queue just before that was told to keep
+		// the cluster's back, or the queue knows nothing of clusters.
 		return reconcile.Result{RequeueAfter: time.Second}, nil
 	}
 
