@@ -107,6 +107,16 @@ func TestKubeconfigs(t *testing.T) {
 		{name: "verification where the kubeconfig has none", change: func(c *clientcmdapi.Cluster, u *clientcmdapi.AuthInfo) {
 			c.CertificateAuthorityData, c.InsecureSkipTLSVerify, u.Token = nil, true, "secret-1"
 		}, want: status{Token: "secret-1"}},
+		{name: "a proxy where the kubeconfig has no verification", change: func(c *clientcmdapi.Cluster, u *clientcmdapi.AuthInfo) {
+			c.CertificateAuthorityData, c.InsecureSkipTLSVerify, u.Token = nil, true, "secret-1"
+		}, profile: func(c *plugin.Cluster) { c.ProxyURL = "http://evil:3128" }, text: "the profile has a proxy that it has not"},
+		{name: "the kubeconfig's own proxy without verification", change: func(c *clientcmdapi.Cluster, u *clientcmdapi.AuthInfo) {
+			c.CertificateAuthorityData, c.InsecureSkipTLSVerify, u.Token = nil, true, "secret-1"
+			c.ProxyURL = "http://proxy:3128"
+		}, profile: func(c *plugin.Cluster) { c.ProxyURL = "http://proxy:3128" }, want: status{Token: "secret-1"}},
+		{name: "a proxy where the certificate is verified as the kubeconfig says", change: withToken, profile: func(c *plugin.Cluster) {
+			c.ProxyURL = "http://proxy:3128"
+		}, want: status{Token: "secret-1"}},
 		{name: "a certificate authority by path", change: func(c *clientcmdapi.Cluster, u *clientcmdapi.AuthInfo) {
 			c.CertificateAuthorityData, c.CertificateAuthority, u.Token = nil, "/ca.pem", "secret-1"
 		}, text: "certificate-authority is a path"},

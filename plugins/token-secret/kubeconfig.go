@@ -71,6 +71,8 @@ func checkCluster(target *clientcmdapi.Cluster, cluster *plugin.Cluster) error {
 	switch {
 	case !sameServer(target.Server, cluster.Server):
 		return errors.New("its server is not the profile's server")
+	case target.InsecureSkipTLSVerify && cluster.ProxyURL != "" && cluster.ProxyURL != target.ProxyURL:
+		return errors.New("it does not verify the server's certificate, and the profile has a proxy that it has not")
 	case target.InsecureSkipTLSVerify:
 		return nil // whatever the profile verifies is more
 	case cluster.InsecureSkipTLSVerify:
