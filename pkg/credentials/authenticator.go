@@ -6,6 +6,7 @@ package credentials
 import (
 	"context"
 	"crypto/tls"
+	"errors"
 	"fmt"
 	"sync"
 	"sync/atomic"
@@ -227,8 +228,9 @@ func (a *authenticator) finish(f *flight, c *credential, err error) {
 	case err == nil:
 		a.current.Store(c)
 		a.failures, a.lastErr = backoff{}, nil
-	case f.abandoned && lasted < minAbandoned:
-		// Nobody waited long enough to say that the plugin is at fault.
+	case f.abandoned && (lasted < minAbandoned || errors.Is(err, errNoTurn)):
+		// Nobody waited long enough to say that the plugin is at fault, or others
+		// took so long that it was not even run.
 	default:
 		if f.abandoned {
 			err = fmt.Errorf("%w: no request waited for longer than %s", ErrTimeout, lasted.Round(time.Millisecond))

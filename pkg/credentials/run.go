@@ -47,15 +47,19 @@ func newRunner(options *Options) *runner {
 	}
 }
 
+// errNoTurn is why a plugin was not run at all: its context ended first.
+var errNoTurn = errors.New("the plugin's turn had not come")
+
 // run runs the plugin once, when its turn has come. Errors are a *RunError, or
-// the context's where that ended. When run returns, the plugin has ended.
+// the context's where that ended, errNoTurn where it did so before. When run
+// returns, the plugin has ended.
 func (r *runner) run(ctx context.Context, m *providerMetrics, i *invocation) (*credential, error) {
 	select {
 	case r.slots <- struct{}{}:
 		defer func() { <-r.slots }()
 	case <-ctx.Done():
 		m.finished(ctx.Err())
-		return nil, ctx.Err()
+		return nil, errNoTurn
 	}
 	ended := m.started()
 	c, err := r.runNow(ctx, i)

@@ -209,6 +209,40 @@ func TestOnlySoManyRunsAtOnce(t *testing.T) {
 	g.Expect(running()).To(Equal(3))
 }
 
+func TestAPluginWhoseTurnDoesNotComeIsNotAtFault(t *testing.T) {
+	g := NewWithT(t)
+	slow, quick, server := newFakePlugin(t), newFakePlugin(t), newServer(t, "Bearer t1", "Bearer t2")
+	slow.answer("t1", future())
+	slow.shut()
+	quick.answer("t2", future())
+	providers := []credentials.Provider{slow.provider(), quick.provider()}
+	providers[0].Name, providers[1].Name = "slow", "quick"
+	resolver := newResolver(t, credentials.Options{Providers: providers, MaxConcurrentRuns: 1})
+	clientOf := func(provider string) *http.Client {
+		profile := server.profile(provider)
+		profile.Status.AccessProviders[0].Name = provider
+		return httpClient(t, resolve(t, resolver, profile).RESTConfig())
+	}
+	var patient sync.WaitGroup
+	patient.Go(func() { getAll(t, clientOf("slow"), server.URL, 1, 200) })
+	g.Eventually(func() int { return len(slow.runs()) }).Should(Equal(1))
+
+	// Its request waits for longer than it takes to blame a plugin that runs.
+	client := clientOf("quick")
+	ctx, leave := context.WithTimeout(t.Context(), 1100*time.Millisecond)
+	defer leave()
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, server.URL, nil)
+	g.Expect(err).NotTo(HaveOccurred())
+	response, err := client.Do(request)
+	if err == nil {
+		_ = response.Body.Close()
+	}
+	g.Expect(err).To(MatchError(context.DeadlineExceeded))
+	slow.open()
+	patient.Wait()
+	getAll(t, client, server.URL, 1, 200)
+}
+
 func TestSecretsStayOutOfErrorsAndLogs(t *testing.T) {
 	g := NewWithT(t)
 	var log syncBuffer
