@@ -43,17 +43,25 @@ func (t *tail) bytes() []byte {
 	return []byte(rest)
 }
 
+// secretName is the end of names of fields and parameters with secrets.
+const secretName = `token|secret|password|passwd|client-?key-?data|(api|access|private)[_-]?key`
+
+// escapeSequence matches the colours of a terminal.
+var escapeSequence = regexp.MustCompile(`\x1b\[[0-9;]*[A-Za-z]`)
+
 // secretLike matches what should not be shown even if a plugin prints it: keys
-// in PEM form, JSON web tokens, what follows "bearer", and the values of fields
-// and parameters that are named like secrets.
+// in PEM form, JSON web tokens, what follows "bearer", basic authentication,
+// passwords in URLs, and the values of fields and parameters that are named like secrets.
 var secretLike = []*regexp.Regexp{
 	regexp.MustCompile(`(?s)-----BEGIN [A-Z ]*PRIVATE KEY-----.*?(-----END [A-Z ]*PRIVATE KEY-----|$)`),
 	regexp.MustCompile(`\beyJ[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]*)*`),
 	regexp.MustCompile(`(?i)\bbearer\s+\S+`),
 	// A quoted name has a quoted value, as in JSON; anything else is prose, as in
 	// key "token": not found.
-	regexp.MustCompile(`(?i)(token|secret|password|passwd|clientKeyData|api_?key)["']\s*[:=]\s*["'][^"']*["']?`),
-	regexp.MustCompile(`(?i)(token|secret|password|passwd|clientKeyData|api_?key)\s*[:=]\s*["']?[^\s"',}]+["']?`),
+	regexp.MustCompile(`(?i)(` + secretName + `)["']\s*[:=]\s*["'][^"']*["']?`),
+	regexp.MustCompile(`(?i)(` + secretName + `)\s*[:=]\s*["']?[^\s"',}]+["']?`),
+	regexp.MustCompile(`(?i)\bauthorization["']?\s*[:=]\s*["']?basic\s+\S+`),
+	regexp.MustCompile(`://[^/\s@]*:[^/\s@]*@`),
 	regexp.MustCompile(`\bya29\.[A-Za-z0-9._-]+`),
 }
 
@@ -65,7 +73,19 @@ const programMark = "\x00"
 // printable returns the end of what the program wrote, at most maxStderr bytes,
 // without secrets and control characters.
 func printable(program string, text []byte, secrets []string) string {
-	clean := strings.ReplaceAll(strings.ToValidUTF8(string(text), "?"), programMark, "")
+	clean := escapeSequence.ReplaceAllString(strings.ToValidUTF8(string(text), "?"), "")
+	// First, so that nothing that goes can hide a secret.
+	clean = strings.Map(func(r rune) rune {
+		switch {
+		case r == '\n':
+			return r
+		case r == '\t' || r == '\r':
+			return ' '
+		case !unicode.IsPrint(r):
+			return -1
+		}
+		return r
+	}, clean)
 	for _, secret := range secrets {
 		clean = strings.ReplaceAll(clean, secret, redacted)
 	}
@@ -78,17 +98,6 @@ func printable(program string, text []byte, secrets []string) string {
 		clean = pattern.ReplaceAllString(clean, redacted)
 	}
 	clean = strings.ReplaceAll(clean, programMark, program)
-	clean = strings.Map(func(r rune) rune {
-		switch {
-		case r == '\n':
-			return r
-		case r == '\t' || r == '\r':
-			return ' '
-		case !unicode.IsPrint(r):
-			return -1
-		}
-		return r
-	}, clean)
 	clean = strings.TrimSpace(clean)
 	if len(clean) > maxStderr {
 		clean = strings.ToValidUTF8(clean[len(clean)-maxStderr:], "")
