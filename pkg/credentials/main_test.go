@@ -30,8 +30,8 @@ func TestMain(m *testing.M) {
 }
 
 // runFakePlugin notes the run in the folder, then does what the folder's files
-// ask for: start a child, wait, write to stderr, print an answer, exit with a
-// code.
+// ask for: start a child, wait, write to stderr, print an answer, wait again, exit
+// with a code.
 func runFakePlugin(dir string) {
 	record, err := json.Marshal(fakeRun{
 		Args:     os.Args[1:],
@@ -62,6 +62,9 @@ func runFakePlugin(dir string) {
 	}
 	fmt.Fprint(os.Stderr, read(dir, "stderr"))
 	fmt.Print(read(dir, "answer"))
+	if exists(dir, "hang") {
+		_ = read(dir, "hang")
+	}
 	if code := read(dir, "code"); code != "" {
 		var n int
 		_, err := fmt.Sscan(code, &n)

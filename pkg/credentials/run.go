@@ -129,7 +129,7 @@ func (r *runner) execute(ctx context.Context, i *invocation) (stdout, stderr []b
 		err = nil
 	}
 	if cause := context.Cause(limited); cause != nil {
-		return nil, end.bytes(), -1, cause
+		return out.buffer.Bytes(), end.bytes(), -1, cause // of the answer, its secrets are wanted
 	}
 	var exit *exec.ExitError
 	switch {

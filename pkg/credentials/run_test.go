@@ -263,6 +263,19 @@ func TestSecretsStayOutOfErrorsAndLogs(t *testing.T) {
 	g.Expect(log.String()).To(ContainSubstring("got [redacted]"), "the rest is there")
 }
 
+func TestAPluginThatAnswersAndHangsShowsNoSecret(t *testing.T) {
+	g := NewWithT(t)
+	plugin, server := newFakePlugin(t), newServer(t)
+	plugin.answer("s3cret-t0ken", future())
+	plugin.set("stderr", "got s3cret-t0ken\n")
+	plugin.pipe("hang")
+	resolver := newResolver(t, credentials.Options{Providers: []credentials.Provider{plugin.provider()}, Timeout: time.Second})
+	_, _, err := get(httpClient(t, resolve(t, resolver, server.profile("c1")).RESTConfig()), server.URL)
+	g.Expect(err).To(MatchError(credentials.ErrTimeout))
+	g.Expect(err).To(MatchError(ContainSubstring("got [redacted]")))
+	g.Expect(err.Error()).NotTo(ContainSubstring("s3cret"))
+}
+
 // syncBuffer is a log that several goroutines write.
 type syncBuffer struct {
 	mu   sync.Mutex
