@@ -52,7 +52,10 @@ func runFakePlugin(dir string) {
 		alive, err := os.OpenFile(filepath.Join(dir, "alive"), os.O_WRONLY, 0)
 		must(err)
 		child := exec.Command("sleep", "600")
-		child.Stdout, child.Stderr, child.ExtraFiles = os.Stdout, os.Stderr, []*os.File{alive}
+		child.ExtraFiles = []*os.File{alive}
+		if !exists(dir, "quiet") {
+			child.Stdout, child.Stderr = os.Stdout, os.Stderr
+		}
 		must(child.Start())
 		must(alive.Close())
 	}

@@ -123,9 +123,11 @@ func (r *runner) execute(ctx context.Context, i *invocation) (stdout, stderr []b
 	command.Cancel = killGroup
 
 	err = command.Run()
-	if errors.Is(err, exec.ErrWaitDelay) {
-		// A child that was left behind has the pipes open.
+	if command.Process != nil {
+		// Children that were left behind, with the pipes open or not.
 		_ = killGroup()
+	}
+	if errors.Is(err, exec.ErrWaitDelay) {
 		err = nil
 	}
 	if cause := context.Cause(limited); cause != nil {

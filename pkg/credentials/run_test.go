@@ -111,15 +111,23 @@ func TestAHangingPluginIsKilledWithItsChildren(t *testing.T) {
 }
 
 func TestAChildLeftBehindDoesNotHoldUpTheAnswer(t *testing.T) {
-	g := NewWithT(t)
-	plugin, server := newFakePlugin(t), newServer(t, "Bearer t1")
-	plugin.answer("t1", future())
-	waitForChild := plugin.leaveChild()
-	client := httpClient(t, resolve(t, onePlugin(t, plugin), server.profile("c1")).RESTConfig())
-	status, body, err := get(client, server.URL)
-	g.Expect(err).NotTo(HaveOccurred())
-	g.Expect(status).To(Equal(200), body)
-	waitForChild()
+	for _, test := range []struct{ name, file string }{
+		{"with the plugin's output open", "loud"},
+		{"with no output", "quiet"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			g := NewWithT(t)
+			plugin, server := newFakePlugin(t), newServer(t, "Bearer t1")
+			plugin.answer("t1", future())
+			plugin.set(test.file, "")
+			waitForChild := plugin.leaveChild()
+			client := httpClient(t, resolve(t, onePlugin(t, plugin), server.profile("c1")).RESTConfig())
+			status, body, err := get(client, server.URL)
+			g.Expect(err).NotTo(HaveOccurred())
+			g.Expect(status).To(Equal(200), body)
+			waitForChild()
+		})
+	}
 }
 
 func TestTheLastToLeaveStopsTheRun(t *testing.T) {
