@@ -6,6 +6,7 @@ package credentials
 import (
 	"fmt"
 	"io"
+	"time"
 
 	"k8s.io/client-go/rest"
 )
@@ -26,6 +27,7 @@ type Access struct {
 type link interface {
 	config() *rest.Config
 	portable() *rest.Config
+	expiry() (time.Time, bool)
 	release()
 }
 
@@ -64,6 +66,11 @@ func (a *Access) RESTConfig() *rest.Config { return a.link.config() }
 // the provider has a plugin in this process and no command, requests fail with
 // ErrNotPortable.
 func (a *Access) PortableRESTConfig() *rest.Config { return a.link.portable() }
+
+// Expiry returns when the credential in use expires, and whether that is known:
+// not before the first request, not of a credential that tells no expiry, and
+// not of an Access made by FromRESTConfig. It returns at once.
+func (a *Access) Expiry() (time.Time, bool) { return a.link.expiry() }
 
 // Release says that the Access is not used any more. Its connections are
 // closed, those in use too: a watch ends as if the network had dropped it. The

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"net/http"
 	"sync/atomic"
+	"time"
 
 	utilnet "k8s.io/apimachinery/pkg/util/net"
 	"k8s.io/client-go/rest"
@@ -55,6 +56,8 @@ func (g *given) config() *rest.Config {
 }
 
 func (g *given) portable() *rest.Config { return rest.CopyConfig(g.original) }
+
+func (g *given) expiry() (time.Time, bool) { return time.Time{}, false }
 
 func (g *given) release() { g.conns.end(ErrReleased) }
 

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"path/filepath"
 	"sync"
+	"time"
 
 	"k8s.io/apimachinery/pkg/runtime"
 	utilnet "k8s.io/apimachinery/pkg/util/net"
@@ -165,6 +166,20 @@ type notPortable struct{ link *managed }
 func (t notPortable) RoundTrip(request *http.Request) (*http.Response, error) {
 	closeBody(request)
 	return nil, t.link.wrapError(ErrNotPortable)
+}
+
+func (m *managed) expiry() (time.Time, bool) {
+	m.mu.Lock()
+	auth := m.auth
+	m.mu.Unlock()
+	if auth == nil {
+		return time.Time{}, false
+	}
+	c := auth.current.Load()
+	if c == nil || c.expiry.IsZero() {
+		return time.Time{}, false
+	}
+	return c.expiry, true
 }
 
 func (m *managed) release() {

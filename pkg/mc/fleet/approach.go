@@ -93,6 +93,7 @@ func (k *keeper) resolve(a *attempt) (_ *approach, err error) {
 	if err != nil {
 		return nil, err
 	}
+	target.expiry = access.Expiry
 	return &approach{
 		server: access.Server(), provider: access.Provider(), fingerprint: access.Fingerprint(),
 		identify: target.identify, leave: access.Release,

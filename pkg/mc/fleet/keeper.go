@@ -247,6 +247,9 @@ func (k *keeper) report() ClusterStatus {
 	status.Version = profile.Status.Version.Kubernetes
 	if m := k.engaged.Load(); m != nil {
 		status.OpenWatches = int(m.transport.watches.Load())
+		if t := m.transport.current.Load(); t != nil && t.expiry != nil {
+			status.CredentialExpiry, _ = t.expiry()
+		}
 	}
 	if reporter, ok := k.aware.(multicluster.BacklogReporter); ok {
 		status.Queued = reporter.ClusterBacklog(k.name)

@@ -19,7 +19,8 @@ import (
 var pageText string
 
 var pageTemplate = template.Must(template.New("fleet").Funcs(template.FuncMap{
-	"ago": func(t time.Time) string { return time.Since(t).Round(time.Second).String() },
+	"ago":   func(t time.Time) string { return time.Since(t).Round(time.Second).String() },
+	"until": func(t time.Time) string { return time.Until(t).Round(time.Second).String() },
 }).Parse(pageText))
 
 // StatusHandler serves the state of every cluster on the roll: a page, or JSON

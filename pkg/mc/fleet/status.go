@@ -57,6 +57,9 @@ type ClusterStatus struct {
 	ClusterSet string `json:"clusterSet,omitempty"`
 	// Version is the Kubernetes version that the profile gives (KEP-4322).
 	Version string `json:"version,omitempty"`
+	// CredentialExpiry is when the credential in use expires, zero if that is
+	// not known.
+	CredentialExpiry time.Time `json:"credentialExpiry,omitzero"`
 	// OpenWatches is the number of watches on the cluster.
 	OpenWatches int `json:"openWatches"`
 	// Queued is the number of requests for the cluster in the controllers'

@@ -43,6 +43,8 @@ type swapTransport struct {
 type target struct {
 	server    *url.URL
 	transport http.RoundTripper
+	// expiry tells when the credential expires, if that is known.
+	expiry func() (time.Time, bool)
 }
 
 func newTarget(server string, transport http.RoundTripper) (*target, error) {
