@@ -117,6 +117,33 @@ func TestACertificateThatComesLaterIsPresented(t *testing.T) {
 	g.Expect(server.identities()).To(Equal([]string{"Bearer mine", "one"}))
 }
 
+func TestACertificateThatIsGivenAgainAfterItsExpiryIsPresented(t *testing.T) {
+	g := NewWithT(t)
+	plugin, server := newFakePlugin(t), newServer(t, "Bearer mine", "one")
+	certificate, key := newCertificate(t, "one", future())
+	answer := func(expiry time.Time) {
+		plugin.set("answer", execCredential("client.authentication.k8s.io/v1", map[string]string{
+			"clientCertificateData": certificate, "clientKeyData": key,
+			"expirationTimestamp": expiry.UTC().Format(time.RFC3339Nano),
+		}))
+	}
+	expiry := time.Now().Add(time.Second)
+	answer(expiry)
+	access := resolve(t, onePlugin(t, plugin), server.profile("c1"))
+	client := httpClient(t, access.RESTConfig())
+	getAll(t, client, server.URL, 1, 200)
+	server.CloseClientConnections()
+	answer(future())
+	g.Eventually(time.Now, "5s").Should(BeTemporally(">", expiry))
+
+	// This request makes a connection while there is no valid certificate.
+	own := access.RESTConfig()
+	own.BearerToken = "mine"
+	getAll(t, httpClient(t, own), server.URL, 1, 200)
+	getAll(t, client, server.URL, 1, 200)
+	g.Expect(server.identities()).To(Equal([]string{"one", "Bearer mine", "one"}))
+}
+
 func TestTokenAndCertificateTogether(t *testing.T) {
 	g := NewWithT(t)
 	plugin, server := newFakePlugin(t), newServer(t, "Bearer t1")
