@@ -7,15 +7,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"reflect"
 	"slices"
 	"sync"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/cluster"
+
+	"github.com/rollcall-dev/rollcall/pkg/mc/internal/indexkey"
 )
 
 // Index is a field index, as IndexField was given it.
@@ -98,18 +96,6 @@ func (i Index) apply(ctx context.Context, cl cluster.Cluster) error {
 	return nil
 }
 
-// indexKey is the same for two indexes that a cache cannot both have.
-type indexKey struct {
-	object reflect.Type
-	kind   schema.GroupVersionKind
-	field  string
-}
-
-func (i Index) key() indexKey {
-	key := indexKey{object: reflect.TypeOf(i.Object), field: i.Field}
-	switch i.Object.(type) {
-	case runtime.Unstructured, *metav1.PartialObjectMetadata: // types of many kinds
-		key.kind = i.Object.GetObjectKind().GroupVersionKind()
-	}
-	return key
+func (i Index) key() indexkey.Key {
+	return indexkey.Of(i.Object, i.Field)
 }

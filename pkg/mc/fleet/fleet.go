@@ -7,6 +7,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -17,6 +19,7 @@ import (
 
 	"github.com/rollcall-dev/rollcall/pkg/credentials"
 	"github.com/rollcall-dev/rollcall/pkg/inventory"
+	"github.com/rollcall-dev/rollcall/pkg/mc/internal/indexkey"
 	"github.com/rollcall-dev/rollcall/pkg/mc/multicluster"
 )
 
@@ -41,6 +44,10 @@ type index struct {
 	object  client.Object
 	field   string
 	extract client.IndexerFunc
+}
+
+func (i index) key() indexkey.Key {
+	return indexkey.Of(i.object, i.field)
 }
 
 var (
@@ -127,17 +134,14 @@ func (f *Fleet) Status() []ClusterStatus {
 // IndexField adds the index to the caches of all clusters, those there now, at
 // the same time, and those to come. It must be called before the informer of
 // the kind is started, best before the manager. The errors of single clusters
-// are joined; a cluster that leaves meanwhile has none.
+// are joined; a cluster that leaves meanwhile has none. The index counts as
+// added nevertheless. It is an error to index a field twice.
 func (f *Fleet) IndexField(ctx context.Context, obj client.Object, field string, extractValue client.IndexerFunc) error {
 	added := index{object: obj, field: field, extract: extractValue}
-	f.mu.Lock()
-	f.indexes = append(f.indexes, added)
-	present := make([]*member, 0, len(f.indexed))
-	for m := range f.indexed {
-		present = append(present, m)
+	present, err := f.addIndex(added)
+	if err != nil {
+		return err
 	}
-	f.mu.Unlock()
-
 	errs := make([]error, len(present))
 	var group errgroup.Group
 	for i, m := range present {
@@ -150,6 +154,18 @@ func (f *Fleet) IndexField(ctx context.Context, obj client.Object, field string,
 	}
 	_ = group.Wait()
 	return errors.Join(errs...)
+}
+
+// addIndex notes the index and returns the clusters to give it to. All others
+// get it from addIndexes.
+func (f *Fleet) addIndex(added index) ([]*member, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if slices.ContainsFunc(f.indexes, func(other index) bool { return other.key() == added.key() }) {
+		return nil, fmt.Errorf("field %q of %T is indexed already", added.field, added.object)
+	}
+	f.indexes = append(f.indexes, added)
+	return slices.Collect(maps.Keys(f.indexed)), nil
 }
 
 // addIndexes gives a cluster that is being connected the indexes so far. Those

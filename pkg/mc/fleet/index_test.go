@@ -45,6 +45,18 @@ func TestIndexesReachTheClustersThereAndThoseToCome(t *testing.T) {
 	g.Eventually(find("fleet/b")).WithTimeout(patience).Should(HaveLen(1))
 }
 
+// No cache could have both, and so no cluster could be connected any more.
+func TestAFieldIsIndexedOnce(t *testing.T) {
+	g := NewWithT(t)
+	c := mctest.New(t)
+	w := start(t, []*mctest.Cluster{c})
+	none := func(client.Object) []string { return nil }
+	g.Expect(w.IndexField(t.Context(), &corev1.ConfigMap{}, "data.key", none)).To(Succeed())
+	g.Expect(w.IndexField(t.Context(), &corev1.ConfigMap{}, "data.key", none)).To(MatchError(ContainSubstring("indexed already")))
+	w.list.put(profile("eu", c.Config().Host))
+	g.Eventually(w.state("fleet/eu")).WithTimeout(patience).Should(Equal(fleet.Ready))
+}
+
 func TestAClusterThatLeavesWhileItIsIndexedIsNoFailure(t *testing.T) {
 	g := NewWithT(t)
 	c := mctest.New(t)
