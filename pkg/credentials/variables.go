@@ -23,19 +23,25 @@ var dangerousVariables = []string{
 	"GLIBC_TUNABLES", "GCONV_PATH", "LOCPATH", "NLSPATH", "HOSTALIASES", "RESOLV_HOST_CONF", "LOCALDOMAIN", "RES_OPTIONS",
 	// Language run times.
 	"GODEBUG", "GOCOVERDIR", "CLASSPATH", "JAVA_TOOL_OPTIONS", "_JAVA_OPTIONS", "JDK_JAVA_OPTIONS",
-	"RUBYLIB", "RUBYOPT", "PERLLIB", "PERL5DB", "PERL5LIB", "PERL5OPT",
+	"PERLLIB",
 	// Proxies and trust.
-	"HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "FTP_PROXY", "NO_PROXY", "REQUEST_METHOD",
-	"SSLKEYLOGFILE", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "CURL_HOME",
+	"REQUEST_METHOD", "SSLKEYLOGFILE", "CURL_HOME", "WGETRC", "NETRC",
 	// Cloud identities.
-	"GOOGLE_APPLICATION_CREDENTIALS", "BOTO_CONFIG", "BOTO_PATH",
+	"BOTO_CONFIG", "BOTO_PATH",
 }
 
 // dangerousPrefixes are the same for families of variables.
 var dangerousPrefixes = []string{
 	"LD_", "DYLD_", "MALLOC_", "BASH_FUNC_", "PYTHON", "NODE_", "NPM_", "DOTNET_", "COR_", "CORECLR_",
-	"SSL_CERT_", "OPENSSL_", "GIT_", "SSH_", "GNUPG", "XDG_", "KRB5",
+	"PERL5", "RUBY", "GEM_", "BUNDLE_", "LUA_", "PHP", "KUBERNETES_",
+	"SSL_CERT_", "NIX_SSL_", "OPENSSL_", "GRPC_", "GIT_", "SSH_", "GNUPG", "XDG_", "KRB5", "VAULT_", "OS_",
 	"GOOGLE_", "GCE_METADATA_", "CLOUDSDK_", "GCLOUD_", "AWS_", "AZURE_", "MSI_", "IDENTITY_", "AAD_", "OCI_", "ALIBABA_",
+}
+
+// dangerousSuffixes are those of proxies, trust and credential files, which many
+// programs have under a name of their own.
+var dangerousSuffixes = []string{
+	"_PROXY", "_CA_BUNDLE", "_CA_FILE", "_CA_CERT", "_CACERT", "_CREDENTIALS", "_CREDENTIALS_FILE", "_TOKEN_FILE", "_KEY_FILE",
 }
 
 // isDangerousVariable tells whether a variable is refused from a profile,
@@ -43,7 +49,8 @@ var dangerousPrefixes = []string{
 func isDangerousVariable(name string) bool {
 	name = strings.ToUpper(name)
 	return slices.Contains(dangerousVariables, name) ||
-		slices.ContainsFunc(dangerousPrefixes, func(prefix string) bool { return strings.HasPrefix(name, prefix) })
+		slices.ContainsFunc(dangerousPrefixes, func(prefix string) bool { return strings.HasPrefix(name, prefix) }) ||
+		slices.ContainsFunc(dangerousSuffixes, func(suffix string) bool { return strings.HasSuffix(name, suffix) })
 }
 
 // isVariableName tells whether the name is made of letters, digits and
