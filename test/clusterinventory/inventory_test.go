@@ -60,6 +60,12 @@ func TestAClusterOutlivesItsToken(t *testing.T) {
 	createConfigMap(t, east, "before")
 	g.Eventually(f.reconciled(east, "before")).WithTimeout(patience).Should(BeTrue())
 
+	status := f.GetProvider().(*clusterinventoryapi.Provider).Status()
+	g.Expect(status).To(HaveLen(1))
+	g.Expect(status[0].CredentialExpiry).To(BeTemporally(">", time.Now()))
+	g.Expect(status[0].OpenWatches).To(Equal(1))
+	g.Expect(status[0].UID).NotTo(BeEmpty())
+
 	old, anchor := east.Token, east.Anchor
 	g.Expect(east.ReplaceToken(t.Context())).To(Succeed())
 	g.Expect(hub.PutToken(t.Context(), east)).To(Succeed())
