@@ -7,7 +7,9 @@ import (
 	"context"
 	"flag"
 	"fmt"
+	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/rollcall-dev/rollcall/pkg/credentials/plugin"
 )
@@ -15,6 +17,9 @@ import (
 // errStillRunning is why a plugin is not run that has not heeded the end of its
 // context. Nothing in this process can end it, but there is to be one only.
 var errStillRunning = fmt.Errorf("%w: it has not returned from an earlier run", ErrTimeout)
+
+// inProcessGrace is how long a run waits for the one before it to return.
+const inProcessGrace = 100 * time.Millisecond
 
 // executeInProcess is execute for a plugin in this process. The plugin meets
 // the very code that it would meet as a binary, from the flags to the answer,
@@ -25,11 +30,6 @@ func (r *runner) executeInProcess(ctx context.Context, i *invocation) (stdout, s
 	if newPlugin == nil {
 		return nil, nil, -1, fmt.Errorf("%w: it is not among the plugins of this program", ErrPluginMissing)
 	}
-	if i.inProcess.Load() {
-		return nil, nil, -1, errStillRunning
-	}
-	limited, fail := r.limit(ctx)
-	defer fail(nil)
 	defer func() {
 		if cause := recover(); cause != nil {
 			// The cause could hold anything, so it is not shown but for its type.
@@ -37,10 +37,17 @@ func (r *runner) executeInProcess(ctx context.Context, i *invocation) (stdout, s
 			err = fmt.Errorf("%w: panic of type %T", ErrPluginFailed, cause)
 		}
 	}()
+	run, err := r.beginInProcess(digest(i))
+	if err != nil {
+		return nil, nil, -1, err
+	}
+	defer run.endUnlessAsked()
+	run.Plugin = newPlugin()
+	limited, fail := r.limit(ctx)
+	defer fail(nil)
 
 	out, end := &answerBuffer{full: func() { fail(errTooLong) }}, &tail{}
-	p := &tracked{Plugin: newPlugin(), running: &i.inProcess}
-	code = plugin.Run(limited, p, i.Args, []string{execInfoVariable + "=" + i.ExecInfo}, out, end)
+	code = plugin.Run(limited, run, i.Args, []string{execInfoVariable + "=" + i.ExecInfo}, out, end)
 	if cause := context.Cause(limited); cause != nil {
 		return nil, end.bytes(), -1, cause
 	}
@@ -50,26 +57,57 @@ func (r *runner) executeInProcess(ctx context.Context, i *invocation) (stdout, s
 	return out.buffer.Bytes(), end.bytes(), code, err
 }
 
-// tracked is a plugin of which it is known whether it has returned.
-type tracked struct {
-	plugin.Plugin
-	running *atomic.Bool
+// beginInProcess returns the run for the key, or errStillRunning. One that was
+// stopped just now, for an access that was released, is given time to return.
+func (r *runner) beginInProcess(key string) (*inProcessRun, error) {
+	returned := make(chan struct{})
+	run := &inProcessRun{end: sync.OnceFunc(func() {
+		r.inProcess.Delete(key)
+		close(returned)
+	})}
+	timer := time.NewTimer(inProcessGrace)
+	defer timer.Stop()
+	for {
+		earlier, running := r.inProcess.LoadOrStore(key, returned)
+		if !running {
+			return run, nil
+		}
+		select {
+		case <-earlier.(chan struct{}):
+		case <-timer.C:
+			return nil, errStillRunning
+		}
+	}
 }
 
-var _ plugin.Flagger = &tracked{}
+// inProcessRun is a plugin of which it is known whether it has returned.
+type inProcessRun struct {
+	plugin.Plugin
+	asked atomic.Bool // for a credential
+	end   func()      // the plugin has returned
+}
+
+var _ plugin.Flagger = &inProcessRun{}
 
 // AddFlags implements plugin.Flagger.
-func (t *tracked) AddFlags(flags *flag.FlagSet) {
-	if f, ok := t.Plugin.(plugin.Flagger); ok {
+func (r *inProcessRun) AddFlags(flags *flag.FlagSet) {
+	if f, ok := r.Plugin.(plugin.Flagger); ok {
 		f.AddFlags(flags)
 	}
 }
 
+// endUnlessAsked ends a run of which nothing is left behind.
+func (r *inProcessRun) endUnlessAsked() {
+	if !r.asked.Load() {
+		r.end()
+	}
+}
+
 // Credential implements plugin.Plugin.
-func (t *tracked) Credential(ctx context.Context, request plugin.Request) (*plugin.Credential, error) {
-	t.running.Store(true)
-	defer t.running.Store(false)
-	return t.Plugin.Credential(ctx, request)
+func (r *inProcessRun) Credential(ctx context.Context, request plugin.Request) (*plugin.Credential, error) {
+	r.asked.Store(true)
+	defer r.end()
+	return r.Plugin.Credential(ctx, request)
 }
 
 // pluginsByName calls each function once, for the name.

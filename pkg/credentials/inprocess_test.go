@@ -169,9 +169,17 @@ func TestAPluginThatDoesNotReturnIsLeftAloneAndNotDoubled(t *testing.T) {
 	}))
 	options.Timeout, options.MaxConcurrentRuns = 50*time.Millisecond, 1
 	resolver := newResolver(t, options)
-	client := httpClient(t, resolve(t, resolver, server.profile("c1", extension(configExtension, named("c1")))).RESTConfig())
-	_, _, err := get(client, server.URL)
+	profile := server.profile("c1", extension(configExtension, named("c1")))
+	first := resolve(t, resolver, profile)
+	_, _, err := get(httpClient(t, first.RESTConfig()), server.URL)
 	g.Expect(err).To(MatchError(credentials.ErrTimeout))
+	g.Expect(entered).To(HaveLen(1))
+
+	// Nor is it for who lets go and comes again.
+	first.Release()
+	client := httpClient(t, resolve(t, resolver, profile).RESTConfig())
+	_, _, err = get(client, server.URL)
+	g.Expect(err).To(MatchError(ContainSubstring("it has not returned from an earlier run")))
 	g.Expect(entered).To(HaveLen(1))
 
 	g.Eventually(func() error {

@@ -11,7 +11,6 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"sync/atomic"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -49,9 +48,6 @@ type invocation struct {
 	apiVersion         string
 	provideClusterInfo bool
 	config             json.RawMessage // the profile's, or nil
-
-	// inProcess tells whether a run in this process has not returned yet.
-	inProcess atomic.Bool
 }
 
 // name returns what the plugin is called in logs.

@@ -14,6 +14,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/rollcall-dev/rollcall/pkg/credentials/plugin"
@@ -35,6 +36,10 @@ type runner struct {
 	timeout  time.Duration
 	interval time.Duration
 	slots    chan struct{}
+
+	// inProcess has a channel, which is closed when it returns, for each run in
+	// this process, by the digest of its invocation.
+	inProcess sync.Map
 }
 
 func newRunner(options *Options) *runner {
