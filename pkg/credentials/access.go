@@ -56,7 +56,8 @@ func (a *Access) Fingerprint() string { return a.fingerprint }
 // ErrReleased.
 //
 // Clients that bring a connection of their own, as for "exec" and "port-forward"
-// into pods, get the token, but no client certificate.
+// into pods, get the token, but no client certificate, and Release does not
+// close what they have opened.
 func (a *Access) RESTConfig() *rest.Config { return a.link.config() }
 
 // PortableRESTConfig returns a configuration, a new copy on each call, that
