@@ -4,8 +4,10 @@
 package fleet_test
 
 import (
+	"context"
 	"fmt"
 	"math/rand/v2"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -17,6 +19,7 @@ import (
 	"github.com/rollcall-dev/rollcall/pkg/inventory"
 	"github.com/rollcall-dev/rollcall/pkg/mc/fleet"
 	"github.com/rollcall-dev/rollcall/pkg/mc/mctest"
+	"github.com/rollcall-dev/rollcall/pkg/mc/multicluster"
 )
 
 // secondAddress makes another address lead to the cluster, too.
@@ -146,4 +149,38 @@ func TestAClusterIDThatAProfileGivesLaterCounts(t *testing.T) {
 	w.list.put(moved)
 	g.Eventually(func() string { return cl.GetConfig().Host }).WithTimeout(patience).Should(HaveSuffix("/"))
 	g.Expect(w.engagements.of("fleet/eu")).To(HaveLen(1))
+}
+
+func TestWhoAsksIsToldOfChangesOfTheProfileAlone(t *testing.T) {
+	g := NewWithT(t)
+	c := mctest.New(t)
+	w := start(t, []*mctest.Cluster{c})
+	p := profile("eu", c.Config().Host)
+	w.list.put(p)
+	g.Eventually(w.state("fleet/eu")).WithTimeout(patience).Should(Equal(fleet.Ready))
+	var changes atomic.Int32
+	ctx, cancel := context.WithCancel(t.Context())
+	notifier := w.engagements.of("fleet/eu")[0].cluster.(multicluster.ChangeNotifier)
+	notifier.NotifyChange(ctx, func() { changes.Add(1) })
+
+	resolved := w.method.count()
+	w.method.change()
+	g.Eventually(w.method.count).WithTimeout(patience).Should(BeNumerically(">", resolved))
+	g.Expect(changes.Load()).To(BeZero(), "credentials are not the profile")
+
+	label := func(value string) {
+		p = p.DeepCopy()
+		p.Labels = map[string]string{"region": value}
+		w.list.put(p)
+		g.Eventually(func() string {
+			current, _ := fleet.ProfileFrom(w.engagements.of("fleet/eu")[0].cluster)
+			return current.Labels["region"]
+		}).WithTimeout(patience).Should(Equal(value))
+	}
+	label("north")
+	g.Eventually(changes.Load).WithTimeout(patience).Should(BeEquivalentTo(1))
+	cancel()
+	label("south")
+	w.stop()
+	g.Expect(changes.Load()).To(BeEquivalentTo(1), "whoever has gone is not told")
 }

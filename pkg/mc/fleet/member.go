@@ -76,17 +76,24 @@ func (m *member) NotifyChange(ctx context.Context, changed func()) {
 	if m.changed == nil {
 		m.changed = map[*func()]struct{}{}
 	}
-	m.changed[&changed] = struct{}{}
+	notify := func() {
+		if ctx.Err() == nil {
+			changed()
+		}
+	}
+	m.changed[&notify] = struct{}{}
 	context.AfterFunc(ctx, func() {
 		m.mu.Lock()
 		defer m.mu.Unlock()
-		delete(m.changed, &changed)
+		delete(m.changed, &notify)
 	})
 }
 
-// setProfile makes the profile the current one.
+// setProfile makes the profile the current one. It may be so already.
 func (m *member) setProfile(profile *inventory.Profile) {
-	m.profile.Store(profile)
+	if m.profile.Swap(profile) == profile {
+		return
+	}
 	m.mu.Lock()
 	notify := slices.Collect(maps.Keys(m.changed))
 	m.mu.Unlock()

@@ -15,6 +15,11 @@ import (
 // the inventory has been read and at least the share of the clusters on the
 // roll, from 0 to 1, is Ready. An empty roll passes. Clusters that are leaving
 // do not count.
+//
+// A fleet that has not started does not pass, so by default neither does a
+// replica that waits to be elected: a rolling update would wait for it, and it
+// for the replica before. Use the check where the fleet runs on all replicas; see
+// WithProviderNeedLeaderElection of pkg/mc/manager.
 func (f *Fleet) ReadyCheck(share float64) healthz.Checker {
 	return func(*http.Request) error {
 		if !f.synced.Load() {
