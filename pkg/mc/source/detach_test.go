@@ -31,6 +31,7 @@ func TestASourceLeavesItsInformerWhenItsContextEnds(t *testing.T) {
 	src := mcsource.Kind(&corev1.ConfigMap{}, mchandler.TypedEnqueueRequestForObject[*corev1.ConfigMap]())
 	stays, leaves := &queue[mcreconcile.Request]{}, &queue[mcreconcile.Request]{}
 	start(t.Context(), t, src, "stays", cl, stays)
+	g.Eventually(func() int { return server.OpenWatches("configmaps") }).WithTimeout(patience).Should(Equal(1))
 
 	idle := goleak.IgnoreCurrent()
 	for range 10 {
