@@ -31,7 +31,7 @@ func TestAFailingPluginIsNotRunPerRequest(t *testing.T) {
 		_, _, err := get(client, server.URL)
 		g.Expect(err).To(MatchError(credentials.ErrPluginFailed))
 		g.Expect(err).To(MatchError(ContainSubstring(
-			`profile fleet/c1: provider "fake": plugin failed: ` + executable(t) + `: exit code 7: warming up | cannot reach the vault[31m`)))
+			`profile fleet/c1: provider "fake": plugin failed: ` + executable(t) + `: exit code 7: warming up | cannot reach the vault`)))
 		var failed *credentials.RunError
 		g.Expect(errors.As(err, &failed)).To(BeTrue())
 		g.Expect(failed.ExitCode).To(Equal(7))
