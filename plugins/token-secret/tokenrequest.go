@@ -161,5 +161,13 @@ func (p *Plugin) restClient(config *rest.Config) (*rest.RESTClient, error) {
 	config.NegotiatedSerializer = codecs.WithoutConversion()
 	config.UserAgent = p.Name() + "/" + p.Version()
 	config.Timeout = requestTimeout
-	return rest.RESTClientFor(config)
+	client, err := rest.HTTPClientFor(config)
+	if err != nil {
+		return nil, err
+	}
+	// client-go would show the credential wherever a redirect leads.
+	client.CheckRedirect = func(*http.Request, []*http.Request) error {
+		return errors.New("it redirects, which is not followed")
+	}
+	return rest.RESTClientForConfigAndClient(config, client)
 }

@@ -6,6 +6,8 @@ package tokensecret_test
 import (
 	"io"
 	"log"
+	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 
@@ -86,6 +88,22 @@ func TestTheParentGoesToNoServerThatIsNotTrusted(t *testing.T) {
 	code, _, _ := runFor(t, cluster, `{"clusterName":"c1"}`, "--kubeconfig="+hub, "--request-token")
 	g.Expect(code).To(Equal(plugin.ExitFailed))
 	g.Expect(m.paths).To(BeEmpty(), "its certificate is not trusted")
+}
+
+func TestTheParentFollowsNoRedirect(t *testing.T) {
+	g := NewWithT(t)
+	parent := jwt(`{"sub":"system:serviceaccount:fleet:controller"}`)
+	elsewhere := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, request *http.Request) {
+		t.Errorf("a request to %s with %q", request.URL, request.Header.Get("Authorization"))
+	}))
+	t.Cleanup(elsewhere.Close)
+	m := newMember(t, parent)
+	m.Config.Handler = http.RedirectHandler(elsewhere.URL, http.StatusTemporaryRedirect)
+	hub := newHub(t, secret("clusters", "c1", map[string]string{"token": parent}))
+	code, stdout, stderr := runFor(t, m.cluster(), `{"clusterName":"c1"}`, "--kubeconfig="+hub, "--request-token")
+	g.Expect(code).To(Equal(plugin.ExitFailed))
+	g.Expect(stdout).To(BeEmpty())
+	g.Expect(stderr).To(ContainSubstring("it redirects, which is not followed"))
 }
 
 func TestExplain(t *testing.T) {
