@@ -118,11 +118,20 @@ func (p *Plugin) requestToken(ctx context.Context, parent *plugin.Credential, cl
 	case apierrors.IsForbidden(err):
 		return nil, fmt.Errorf("its owner may not request tokens in the member cluster: it needs the verb create on serviceaccounts/token for %s", account)
 	case err != nil:
-		return nil, fmt.Errorf("requesting a token for service account %s in the member cluster: %w", account, err)
+		return nil, fmt.Errorf("requesting a token for service account %s in the member cluster: %s", account, without(parent.Token, err))
 	case request.Status.Token == "":
 		return nil, errors.New("the member cluster issued an empty token")
 	}
 	return &plugin.Credential{Token: request.Status.Token, Expiry: request.Status.ExpirationTimestamp.Time}, nil
+}
+
+// without returns the error's text, in which a server may have repeated what it
+// was sent.
+func without(secret string, err error) string {
+	if secret == "" {
+		return err.Error()
+	}
+	return strings.ReplaceAll(err.Error(), secret, "[redacted]")
 }
 
 // memberConfig leads to the cluster as the profile says.

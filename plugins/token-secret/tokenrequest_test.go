@@ -4,6 +4,7 @@
 package tokensecret_test
 
 import (
+	"encoding/json"
 	"io"
 	"log"
 	"net/http"
@@ -12,6 +13,7 @@ import (
 	"testing"
 
 	. "github.com/onsi/gomega"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
 	"github.com/rollcall-dev/rollcall/pkg/credentials/plugin"
@@ -104,6 +106,26 @@ func TestTheParentFollowsNoRedirect(t *testing.T) {
 	g.Expect(code).To(Equal(plugin.ExitFailed))
 	g.Expect(stdout).To(BeEmpty())
 	g.Expect(stderr).To(ContainSubstring("it redirects, which is not followed"))
+}
+
+func TestAMemberThatRepeatsTheParentIsNotQuoted(t *testing.T) {
+	g := NewWithT(t)
+	m := newMember(t, "opaque-1")
+	m.Config.Handler = http.HandlerFunc(func(w http.ResponseWriter, request *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		w.WriteHeader(http.StatusBadRequest)
+		_ = json.NewEncoder(w).Encode(metav1.Status{
+			TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}, Status: metav1.StatusFailure,
+			Code: http.StatusBadRequest, Reason: metav1.StatusReasonBadRequest,
+			Message: "do not like " + request.Header.Get("Authorization"),
+		})
+	})
+	hub := newHub(t, secret("clusters", "c1", map[string]string{"token": "opaque-1"}))
+	code, _, stderr := runFor(t, m.cluster(), `{"clusterName":"c1"}`,
+		"--kubeconfig="+hub, "--request-token", "--token-service-account=fleet/controller")
+	g.Expect(code).To(Equal(plugin.ExitFailed))
+	g.Expect(stderr).To(ContainSubstring("do not like Bearer [redacted]"))
+	g.Expect(stderr).NotTo(ContainSubstring("opaque-1"))
 }
 
 func TestExplain(t *testing.T) {
