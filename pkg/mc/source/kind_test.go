@@ -65,6 +65,20 @@ func TestKindFollowsAClustersObjects(t *testing.T) {
 	g.Expect(q.initial()).To(Equal(2))
 }
 
+func TestTheSyncPeriodOfAClustersCacheHolds(t *testing.T) {
+	g := NewWithT(t)
+	server := mctest.New(t)
+	create(t, server, "a")
+	period := time.Second // client-go looks no more often
+	often := connect(t, server, func(o *cluster.Options) { o.Cache.SyncPeriod = &period })
+	seldom := connect(t, server)
+	src, q := mcsource.Kind(&corev1.ConfigMap{}, mchandler.TypedEnqueueRequestForObject[*corev1.ConfigMap]()), &queue[mcreconcile.Request]{}
+	start(t.Context(), t, src, "seldom", seldom, q)
+	start(t.Context(), t, src, "often", often, q)
+	g.Eventually(func() int { return len(q.added()) }).WithTimeout(patience).Should(BeNumerically(">=", 4))
+	g.Expect(q.added()[1:]).To(HaveEach(request("often", "a")))
+}
+
 func TestOneKindServesManyClusters(t *testing.T) {
 	g := NewWithT(t)
 	servers, q := mctest.NewFleet(t, 2), &queue[mcreconcile.Request]{}
