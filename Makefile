@@ -69,7 +69,7 @@ ifeq ($(PKG)$(RUN),./...)
 endif
 
 .PHONY: bench
-bench: ## Compare with bare controller-runtime and client-go, in about 15 minutes. PKG=./test/fleetbench picks one.
+bench: ## Compare with bare controller-runtime and client-go, in about 12 minutes. PKG=./test/fleetbench picks one.
 ifeq ($(PKG),./...)
 	@$(GO) test -timeout 60m -run '^$$' -bench 'AgainstBare/$(BENCH)' -benchtime 1x ./test/bench -clusters $(CLUSTERS) -out '$(CURDIR)/bin/bench.txt'
 	@$(GO) test -timeout 60m -run '^$$' -bench '$(BENCH)' -benchtime 1x ./test/fleetbench ./test/credbench

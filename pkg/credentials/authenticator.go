@@ -249,7 +249,7 @@ func (a *authenticator) finish(f *flight, c *credential, err error) {
 
 	switch {
 	case failed:
-		a.log.Error(err, "Credential plugin gave no credential", "retryAfter", retryAfter, "oldStillValid", old.isValid(now))
+		a.log.Info("Credential plugin gave no credential", "error", err.Error(), "retryAfter", retryAfter.Round(time.Millisecond).String(), "oldStillValid", old.isValid(now))
 	case err == nil && (!c.sameCertificate(old) || c.cert != nil && !old.isValid(now)):
 		// Connections of the time when the old one had expired are without any.
 		a.newCertificate() // before those who wait go on, on a new connection

@@ -42,7 +42,7 @@ func Restart(src Source) Source {
 				backoff = newRestartBackoff()
 			}
 			delay := backoff.Step()
-			log.FromContext(ctx).Error(err, "Inventory source failed, running it again", "after", delay)
+			log.FromContext(ctx).Error(err, "Inventory source failed, running it again", "after", delay.Round(time.Millisecond).String())
 			select {
 			case <-ctx.Done():
 				return nil

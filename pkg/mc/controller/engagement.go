@@ -149,7 +149,7 @@ func (c *mcController[request]) startSource(e *engagement[request], src mcsource
 		}
 		c.sourceFailed(q, err)
 		delay := backoff.Step()
-		log.Error(err, "Source cannot start in this cluster, trying again; no request of this cluster is reconciled meanwhile", "source", fmt.Sprint(src), "after", delay)
+		log.Error(err, "Source cannot start in this cluster, trying again; no request of this cluster is reconciled meanwhile", "source", fmt.Sprint(src), "after", delay.Round(time.Millisecond).String())
 		select {
 		case <-e.ctx.Done():
 			return false

@@ -44,7 +44,7 @@ func (k *keeper) connect(a *attempt, p *place) (*member, error) {
 	}
 	k.note(way)
 	k.enter(Ready)
-	k.log.Info("Cluster is engaged", "server", way.server, "provider", way.provider, "after", time.Since(started).Round(time.Millisecond))
+	k.log.Info("Cluster is engaged", "server", way.server, "provider", way.provider, "after", time.Since(started).Round(time.Millisecond).String())
 	return m, nil
 }
 
@@ -120,6 +120,6 @@ func (k *keeper) disengage(m *member) {
 			k.log.Info("Cluster is disengaged")
 		}
 	case <-timeout.C:
-		k.log.Error(nil, "Cluster was told to leave, but its caches have not ended", "after", k.fleet.options.ConnectTimeout)
+		k.log.Error(nil, "Cluster was told to leave, but its caches have not ended", "after", k.fleet.options.ConnectTimeout.String())
 	}
 }

@@ -78,7 +78,7 @@ func (s *service) take(f finding) error {
 		delay := s.backoff.Step()
 		s.accessErr = f.err
 		s.show()
-		s.log.Info("Cluster's new access cannot be used, keeping the one before", "error", f.err.Error(), "after", delay.Round(time.Millisecond))
+		s.log.Info("Cluster's new access cannot be used, keeping the one before", "error", f.err.Error(), "after", delay.Round(time.Millisecond).String())
 		s.retry = time.After(delay)
 	case f.way == nil:
 		s.accessErr = nil

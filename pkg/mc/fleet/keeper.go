@@ -161,7 +161,7 @@ func (k *keeper) run() {
 			k.log.Info("Cluster is engaged anew", "reason", err.Error())
 		default:
 			delay := backoff.Step()
-			k.log.Info("Cluster cannot be reached or used, trying again", "error", err.Error(), "after", delay.Round(time.Millisecond))
+			k.log.Info("Cluster cannot be reached or used, trying again", "error", err.Error(), "after", delay.Round(time.Millisecond).String())
 			if k.awaitRetry(a.profile, delay) {
 				backoff = k.newBackoff()
 			}

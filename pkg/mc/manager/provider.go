@@ -52,7 +52,7 @@ func (r *providerRunnable) Start(ctx context.Context) error {
 			backoff = newProviderBackoff()
 		}
 		delay := backoff.Step()
-		r.log.Error(err, "The provider has failed, starting it again", "after", delay)
+		r.log.Error(err, "The provider has failed, starting it again", "after", delay.Round(time.Millisecond).String())
 		select {
 		case <-ctx.Done():
 			return nil
