@@ -35,7 +35,8 @@ func TestARequestThatNeedsAClusterNotEngagedYetWaitsForIt(t *testing.T) {
 		g.Expect(c.MultiClusterWatch(newFakeSource("a"))).To(Succeed())
 		start(t, c)
 		g.Expect(c.Engage(t.Context(), "eu", &fakeCluster{})).To(Succeed())
-		time.Sleep(time.Hour)
+		time.Sleep(65 * time.Minute) // between two of the tries that come all the same
+		synctest.Wait()
 		g.Expect(rec.seen()).To(BeEmpty())
 
 		ready.Store(true)
