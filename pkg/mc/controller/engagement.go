@@ -10,13 +10,13 @@ import (
 	"sync"
 	"time"
 
-	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/cluster"
 	"sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/rollcall-dev/rollcall/pkg/mc/internal/identity"
+	"github.com/rollcall-dev/rollcall/pkg/mc/internal/retry"
 	"github.com/rollcall-dev/rollcall/pkg/mc/multicluster"
 	mcreconcile "github.com/rollcall-dev/rollcall/pkg/mc/reconcile"
 	mcsource "github.com/rollcall-dev/rollcall/pkg/mc/source"
@@ -138,7 +138,7 @@ func (e *engagement[request]) lastErrorLocked() string {
 // before the engagement ended. The source runs on until the engagement ends.
 func (c *mcController[request]) startSource(e *engagement[request], src mcsource.TypedSource[client.Object, request], q *engagedQueue[request]) bool {
 	log := c.GetLogger().WithValues("cluster", e.name)
-	backoff := wait.Backoff{Duration: time.Second, Factor: 2, Jitter: 0.2, Steps: 6, Cap: time.Minute}
+	backoff := retry.Backoff()
 	for {
 		err := c.tryStartSource(e, src, q)
 		if err == nil {

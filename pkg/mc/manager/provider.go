@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
-	"k8s.io/apimachinery/pkg/util/wait"
 
+	"github.com/rollcall-dev/rollcall/pkg/mc/internal/retry"
 	"github.com/rollcall-dev/rollcall/pkg/mc/multicluster"
 )
 
@@ -41,7 +41,7 @@ func (r *providerRunnable) NeedLeaderElection() bool {
 const steadyAfter = 5 * time.Minute
 
 func (r *providerRunnable) Start(ctx context.Context) error {
-	backoff := newProviderBackoff()
+	backoff := retry.Backoff()
 	for {
 		started := time.Now()
 		err := r.provider.Start(ctx, r.aware)
@@ -49,7 +49,7 @@ func (r *providerRunnable) Start(ctx context.Context) error {
 			return err
 		}
 		if time.Since(started) >= steadyAfter {
-			backoff = newProviderBackoff()
+			backoff = retry.Backoff()
 		}
 		delay := backoff.Step()
 		r.log.Error(err, "The provider has failed, starting it again", "after", delay.Round(time.Millisecond).String())
@@ -59,8 +59,4 @@ func (r *providerRunnable) Start(ctx context.Context) error {
 		case <-time.After(delay):
 		}
 	}
-}
-
-func newProviderBackoff() wait.Backoff {
-	return wait.Backoff{Duration: time.Second, Factor: 2, Jitter: 0.2, Steps: 6, Cap: time.Minute}
 }
