@@ -93,3 +93,23 @@ type ChangeNotifier interface {
 	// The function must return at once.
 	NotifyChange(ctx context.Context, changed func())
 }
+
+// StartLimiter is implemented by clusters that bound how many sources of events
+// start at a time, over many clusters: a start lists all objects of a kind.
+// Controllers ask each cluster that is one, so that a thousand of them are not
+// listed at once when a replica becomes the leader or a controller is added
+// late.
+type StartLimiter interface {
+	// LimitStart is called before each attempt to start a source in the cluster,
+	// and returns when that may begin. It may block until then, but returns at
+	// once while the cluster is being engaged under a limit already: whoever
+	// engages it may wait for the source. It is called without locks, from many
+	// goroutines.
+	//
+	// The function that it returns is called once, when the source has
+	// synced, has failed or has been stopped. A source in a cluster that does not
+	// answer may take minutes; the limiter is free to let others start before.
+	// The error is that of the context, which ends when the cluster leaves; after
+	// any other the start counts as failed and is tried again later.
+	LimitStart(ctx context.Context) (release func(), err error)
+}
