@@ -116,6 +116,12 @@ type clusterQueue interface {
 	Drop(multicluster.ClusterName)
 }
 
+// droppingQueue is what a queue must have for the controller not to begin with
+// a request whose cluster has left since it was handed out.
+type droppingQueue[request comparable] interface {
+	Dropped(request) bool
+}
+
 // Why a cluster's requests are held.
 const (
 	syncing   queue.HoldReason = "syncing"   // not all sources have synced
@@ -136,7 +142,7 @@ func newQueueFunc[request mcreconcile.ClusterAware[request]](options controller.
 			Log:           options.Logger.WithValues("controller", name),
 		})
 		if !ptr.Deref(options.UsePriorityQueue, true) {
-			return plainQueue[request]{TypedRateLimitingInterface: q, clusterQueue: q}
+			return plainQueue[request]{TypedRateLimitingInterface: q, fairQueue: q}
 		}
 		return q
 	}
@@ -145,7 +151,13 @@ func newQueueFunc[request mcreconcile.ClusterAware[request]](options controller.
 // plainQueue hides from the controller that its queue knows priorities.
 type plainQueue[request comparable] struct {
 	workqueue.TypedRateLimitingInterface[request]
+	fairQueue[request]
+}
+
+type fairQueue[request comparable] interface {
 	clusterQueue
+	depthQueue
+	droppingQueue[request]
 }
 
 type mcController[request mcreconcile.ClusterAware[request]] struct {
@@ -329,6 +341,15 @@ func (c *mcController[request]) stop() {
 	for _, e := range c.engagements {
 		c.disengageLocked(e)
 	}
+}
+
+// dropped tells whether the cluster of a request that a worker has was engaged
+// when it got it and has left since. It says no where the queue does not know.
+func (c *mcController[request]) dropped(req request) bool {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	q, ok := c.clusters.(droppingQueue[request])
+	return ok && q.Dropped(req)
 }
 
 // engagement returns the engagement of that name, nil if there is none, and

@@ -311,6 +311,7 @@ func TestWithoutThePriorityQueueClustersAreStillHeldAndDropped(t *testing.T) {
 		start(t, c)
 		g.Expect(c.Engage(t.Context(), "eu", &fakeCluster{})).To(Succeed())
 		time.Sleep(time.Minute)
+		g.Expect(statusOf(c, "eu").Queue).To(Equal(queue.Depth{Waiting: 1}))
 		g.Expect(rec.seen()).To(BeEmpty())
 		src.sync("eu")
 		synctest.Wait()

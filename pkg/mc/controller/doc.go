@@ -22,7 +22,8 @@
 //     sources have delivered their initial events for it. Requests that arrive
 //     before that wait in the queue and take no worker.
 //   - When a cluster leaves, its sources stop, its requests are dropped from the
-//     queue, and the context of a Reconcile that runs for it is cancelled.
+//     queue, no Reconcile of them begins, and the context of one that runs is
+//     cancelled.
 //   - While a cluster is known not to answer, its requests wait in the queue and
 //     take no worker.
 //   - Engaging a name again stops what was engaged under it before.

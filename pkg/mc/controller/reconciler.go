@@ -31,6 +31,9 @@ func (r *clusterReconciler[request]) Reconcile(ctx context.Context, req request)
 		return r.controller.park(req, e, until)
 	})
 	if e == nil {
+		if r.controller.dropped(req) {
+			return reconcile.Result{}, nil // the cluster left before this could begin
+		}
 		// The local cluster, or one that a handler names although the
 		// controller is not engaged with it: the reconciler knows what to do.
 		return r.reconciler.Reconcile(ctx, req)

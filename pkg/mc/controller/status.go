@@ -56,11 +56,15 @@ func (c *mcController[request]) ClusterBacklog(name multicluster.ClusterName) in
 }
 
 func (c *mcController[request]) depthLocked(name multicluster.ClusterName) queue.Depth {
-	depths, ok := c.clusters.(interface {
-		Depth(multicluster.ClusterName) queue.Depth
-	})
+	depths, ok := c.clusters.(depthQueue)
 	if !ok {
 		return queue.Depth{}
 	}
 	return depths.Depth(name)
+}
+
+// depthQueue is what a queue must have for the controller to tell what is
+// queued for a cluster.
+type depthQueue interface {
+	Depth(multicluster.ClusterName) queue.Depth
 }

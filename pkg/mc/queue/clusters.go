@@ -101,6 +101,21 @@ func (q *Queue[request]) Drop(clusterName multicluster.ClusterName) {
 	q.log.V(4).Info("Dropped cluster", "cluster", clusterName, "requests", len(keys))
 }
 
+// Dropped tells whether a request is with a worker and its cluster was dropped
+// since it was handed out. A worker that has yet to begin can leave it then.
+func (q *Queue[request]) Dropped(item request) bool {
+	clusterName := q.clusterOf(item)
+	q.mu.Lock()
+	defer q.mu.Unlock()
+
+	c, ok := q.clusters[clusterName]
+	if !ok {
+		return false
+	}
+	e, ok := c.entries[item]
+	return ok && e.dropped
+}
+
 // discardLocked removes an entry of a cluster that is dropped, and whose lanes
 // are cleared.
 func (q *Queue[request]) discardLocked(e *entry[request]) {

@@ -4,6 +4,7 @@
 package queue_test
 
 import (
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -220,6 +221,19 @@ func TestDrop(t *testing.T) {
 			q.Done("a/1")
 			wantKnownClusters(t, q, 0)
 		}},
+		{"a worker can ask whether it happened since it was handed a request", func(t *testing.T, q *queue.Queue[string]) {
+			q.AddWithOpts(opts{}, "a/1", "a/2", "b/1")
+			wantNext(t, q, "a/1", "b/1")
+			wantDropped(t, q)
+			q.Drop("a")
+			wantDropped(t, q, "a/1")
+			q.Add("a/1")
+			wantDropped(t, q, "a/1")
+			q.Done("a/1")
+			wantDropped(t, q)
+			wantNext(t, q, "a/1")
+			wantDropped(t, q)
+		}},
 		{"workers of before count towards the cap of the cluster that returned", func(t *testing.T, q *queue.Queue[string]) {
 			q.AddWithOpts(opts{}, "a/1", "a/2")
 			wantNext(t, q, "a/1", "a/2")
@@ -287,5 +301,14 @@ func wantKnownClusters(t *testing.T, q *queue.Queue[string], want int) {
 	t.Helper()
 	if n := q.KnownClusters(); n != want {
 		t.Fatalf("the queue keeps state of %d clusters, want %d", n, want)
+	}
+}
+
+func wantDropped(t *testing.T, q *queue.Queue[string], want ...string) {
+	t.Helper()
+	for _, item := range []string{"a/1", "a/2", "b/1", "c/1"} {
+		if got := q.Dropped(item); got != slices.Contains(want, item) {
+			t.Fatalf("got Dropped %t of %s", got, item)
+		}
 	}
 }

@@ -38,7 +38,8 @@
 //     of other clusters pass them.
 //   - Holds. [Queue.Hold] keeps a cluster's requests in the queue, where they
 //     still gather and deduplicate but take no worker, until [Queue.Resume].
-//   - [Queue.Drop], for when a cluster leaves.
+//   - [Queue.Drop], for when a cluster leaves, and [Queue.Dropped], for the
+//     worker that has a request of it.
 //   - [Queue.Depth], the state of one cluster.
 //
 // The local cluster, named "", is a cluster like any other.

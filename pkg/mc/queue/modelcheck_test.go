@@ -164,6 +164,10 @@ func compareState(q *queue.Queue[string], m *model, metrics *fakeMetrics) string
 		if have, want := q.NumRequeues(key), m.failures[key]; have != want {
 			return fmt.Sprintf("got %d requeues of %s, want %d", have, key, want)
 		}
+		item := m.items[key]
+		if have, want := q.Dropped(key), item != nil && item.droppedMeanwhile; have != want {
+			return fmt.Sprintf("got Dropped %t of %s, want %t", have, key, want)
+		}
 	}
 	if have, want := q.KnownClusters(), m.knownClusters(); have != want {
 		return fmt.Sprintf("the queue keeps state of %d clusters, want %d", have, want)

@@ -1,0 +1,120 @@
+// Copyright The Rollcall Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package controller_test
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+
+	"github.com/go-logr/logr"
+	. "github.com/onsi/gomega"
+	"k8s.io/utils/ptr"
+
+	mccontroller "github.com/rollcall-dev/rollcall/pkg/mc/controller"
+	"github.com/rollcall-dev/rollcall/pkg/mc/multicluster"
+	mcreconcile "github.com/rollcall-dev/rollcall/pkg/mc/reconcile"
+	mcsource "github.com/rollcall-dev/rollcall/pkg/mc/source"
+)
+
+// busyWorker stops the worker that has a request of the object before that can
+// reach the reconciler. It goes on when it is let go.
+type busyWorker struct {
+	object string
+	has    chan mcreconcile.Request
+	letGo  chan struct{}
+}
+
+func newBusyWorker(object string) *busyWorker {
+	return &busyWorker{object: object, has: make(chan mcreconcile.Request), letGo: make(chan struct{})}
+}
+
+// log is a LogConstructor, which the worker calls in between.
+func (w *busyWorker) log(req *mcreconcile.Request) logr.Logger {
+	if req != nil && req.Name == w.object {
+		w.has <- *req
+		<-w.letGo
+	}
+	return logr.Discard()
+}
+
+func TestARequestThatAWorkerHasWhenItsClusterLeavesIsNotBegun(t *testing.T) {
+	for _, tc := range []struct {
+		name       string
+		priorities *bool
+	}{
+		{"by default", nil},
+		{"without the priority queue", ptr.To(false)},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				g := NewWithT(t)
+				rec, worker := &recorder{}, newBusyWorker("a")
+				c := newController(t, rec, mccontroller.Options{LogConstructor: worker.log, UsePriorityQueue: tc.priorities})
+				src := newFakeSource("a")
+				g.Expect(c.MultiClusterWatch(src)).To(Succeed())
+				start(t, c)
+				g.Expect(c.Engage(t.Context(), "us", &fakeCluster{})).To(Succeed())
+				g.Expect(<-worker.has).To(Equal(request("us", "a")))
+				worker.letGo <- struct{}{}
+				ctx, leave := context.WithCancel(t.Context())
+				g.Expect(c.Engage(ctx, "eu", &fakeCluster{})).To(Succeed())
+				g.Expect(<-worker.has).To(Equal(request("eu", "a")))
+
+				leave()
+				synctest.Wait()
+				// What another cluster's source finds out is nothing of the cluster's own.
+				src.enqueueFor("us", request("eu", "b"))
+				worker.letGo <- struct{}{}
+				synctest.Wait()
+				g.Expect(rec.seen()).To(Equal([]string{"us/a", "eu/b"}))
+			})
+		})
+	}
+}
+
+func TestTheRequestThatTellsOfALeaveIsReconciledAlsoWhileOneLikeItIsWithAWorker(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := NewWithT(t)
+		rec, worker := &recorder{}, newBusyWorker("")
+		c := newController(t, rec, mccontroller.Options{LogConstructor: worker.log})
+		g.Expect(c.Watch(mcsource.ClusterLifecycle())).To(Succeed())
+		start(t, c)
+		ctx, leave := context.WithCancel(t.Context())
+		g.Expect(c.Engage(ctx, "eu", &fakeCluster{})).To(Succeed())
+		g.Expect(<-worker.has).To(Equal(request("eu", "")), "it has joined")
+
+		leave()
+		synctest.Wait()
+		worker.letGo <- struct{}{}
+		g.Expect(<-worker.has).To(Equal(request("eu", "")), "it has left")
+		g.Expect(rec.seen()).To(BeEmpty())
+		worker.letGo <- struct{}{}
+		synctest.Wait()
+		g.Expect(rec.seen()).To(Equal([]string{"eu/"}))
+	})
+}
+
+func TestRequestsForClustersThatAreNotEngagedAreBegunAlsoWhenOthersHaveLeft(t *testing.T) {
+	for _, cluster := range []multicluster.ClusterName{"", "elsewhere"} {
+		synctest.Test(t, func(t *testing.T) {
+			g := NewWithT(t)
+			rec, worker := &recorder{}, newBusyWorker("b")
+			c := newController(t, rec, mccontroller.Options{LogConstructor: worker.log})
+			src := newFakeSource("a")
+			g.Expect(c.MultiClusterWatch(src)).To(Succeed())
+			start(t, c)
+			ctx, leave := context.WithCancel(t.Context())
+			g.Expect(c.Engage(ctx, "eu", &fakeCluster{})).To(Succeed())
+			synctest.Wait()
+			src.enqueueFor("eu", request(cluster, "b"))
+			g.Expect(<-worker.has).To(Equal(request(cluster, "b")))
+			leave()
+			synctest.Wait()
+			worker.letGo <- struct{}{}
+			synctest.Wait()
+			g.Expect(rec.seen()).To(Equal([]string{"eu/a", cluster.String() + "/b"}))
+		})
+	}
+}
