@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
@@ -27,6 +28,7 @@ import (
 type bare struct {
 	tb         testing.TB
 	controller controller.TypedController[bareRequest]
+	filter     predicate.Predicate
 	ctx        context.Context
 	cancel     context.CancelFunc
 	running    sync.WaitGroup
@@ -41,20 +43,20 @@ type bareRequest struct {
 	cluster string
 }
 
-func startBare(tb testing.TB, _ *mctest.Cluster, reconciled func(object)) contender {
+func startBare(tb testing.TB, _ *mctest.Cluster, o observer) contender {
 	tb.Helper()
 	c, err := controller.NewTypedUnmanaged("bare", controller.TypedOptions[bareRequest]{
 		MaxConcurrentReconciles: workers,
 		SkipNameValidation:      ptr.To(true),
 		Reconciler: reconcile.TypedFunc[bareRequest](func(_ context.Context, req bareRequest) (reconcile.Result, error) {
-			reconciled(object{req.cluster, req.Name})
+			o.reconcile(object{req.cluster, req.Name})
 			return reconcile.Result{}, nil
 		}),
 	})
 	if err != nil {
 		tb.Fatal(err)
 	}
-	b := &bare{tb: tb, controller: c, joined: map[string]func(){}}
+	b := &bare{tb: tb, controller: c, filter: o.filter(), joined: map[string]func(){}}
 	b.ctx, b.cancel = context.WithCancel(context.Background())
 
 	// A source that is watched before the controller has started would be
@@ -97,7 +99,7 @@ func (b *bare) join(c *mctest.Cluster) {
 		<-ended
 	}
 	b.mu.Unlock()
-	if err := b.controller.Watch(source.TypedKind(cl.GetCache(), client.Object(&corev1.ConfigMap{}), enqueueFor(c.Name()))); err != nil {
+	if err := b.controller.Watch(source.TypedKind(cl.GetCache(), client.Object(&corev1.ConfigMap{}), enqueueFor(c.Name()), b.filter)); err != nil {
 		b.tb.Errorf("cannot watch %s: %v", c.Name(), err)
 	}
 }

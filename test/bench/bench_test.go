@@ -11,6 +11,8 @@ import (
 	"runtime"
 	"testing"
 	"time"
+
+	"github.com/rollcall-dev/rollcall/test/internal/measure"
 )
 
 var (
@@ -27,7 +29,7 @@ func BenchmarkAgainstBare(b *testing.B) {
 	if s.clusters < 20 || s.rounds < 1 {
 		b.Fatal("it takes 20 clusters and 1 round at least")
 	}
-	began, cpu := time.Now(), cpuTime()
+	began, cpu := time.Now(), measure.CPUTime()
 	var rows []row
 	for _, e := range experiments() {
 		b.Run(e.name, func(b *testing.B) {
@@ -47,7 +49,7 @@ func BenchmarkAgainstBare(b *testing.B) {
 	}
 	text := fmt.Sprintf("%d clusters, %d rounds, %d cores, %s; %.0f s, of which %.0f %% of the cores were ours\n\n%s",
 		s.clusters, s.rounds, runtime.NumCPU(), runtime.Version(), time.Since(began).Seconds(),
-		100*(cpuTime()-cpu).Seconds()/time.Since(began).Seconds()/float64(runtime.NumCPU()), table(rows))
+		100*(measure.CPUTime()-cpu).Seconds()/time.Since(began).Seconds()/float64(runtime.NumCPU()), table(rows))
 	fmt.Print("\n", text, "\n")
 	if *out == "" {
 		return

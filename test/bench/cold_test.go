@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/rollcall-dev/rollcall/pkg/mc/mctest"
+	"github.com/rollcall-dev/rollcall/test/internal/measure"
 )
 
 // coldStart measures from nothing to a reconcile in every cluster, and what is
@@ -18,13 +19,13 @@ func coldStart(tb testing.TB, start contestant, s size) []float64 {
 	defer closeFleet(fleet)
 	r := newRecord()
 
-	before := settled()
-	cpu, began := cpuTime(), time.Now()
-	c := start(tb, home, r.reconcile)
+	before := measure.Settled()
+	cpu, began := measure.CPUTime(), time.Now()
+	c := start(tb, home, observer{reconcile: r.reconcile})
 	joinAll(c, fleet.Clusters())
 	r.await(tb, s.clusters)
-	took, cpu := time.Since(began), cpuTime()-cpu
-	after := settled()
+	took, cpu := time.Since(began), measure.CPUTime()-cpu
+	after := measure.Settled()
 	requests := 0
 	for _, cl := range fleet.Clusters() {
 		requests += cl.Requests("", "")
@@ -34,8 +35,8 @@ func coldStart(tb testing.TB, start contestant, s size) []float64 {
 	n := float64(s.clusters)
 	return []float64{
 		took.Seconds(), cpu.Seconds(),
-		float64(after.heap-before.heap) / n,
-		float64(after.goroutines-before.goroutines) / n,
+		float64(after.Heap-before.Heap) / n,
+		float64(after.Goroutines-before.Goroutines) / n,
 		float64(requests) / n,
 	}
 }

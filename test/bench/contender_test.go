@@ -6,6 +6,9 @@ package bench
 import (
 	"testing"
 
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+
 	"github.com/rollcall-dev/rollcall/pkg/mc/mctest"
 )
 
@@ -24,8 +27,26 @@ type contender interface {
 }
 
 // contestant starts a contender, whose home is a cluster that is not reconciled.
-// Each event of a ConfigMap in the others leads to a call of reconcile.
-type contestant func(tb testing.TB, home *mctest.Cluster, reconcile func(object)) contender
+// Each event of a ConfigMap in the others leads to a reconcile.
+type contestant func(tb testing.TB, home *mctest.Cluster, o observer) contender
+
+// observer is told of what a contender does. It is called from any goroutine.
+type observer struct {
+	reconcile func(object)
+	// delivered, if any, is told the name of an event's object, in whatever
+	// cluster that is, as soon as the cache knows of it.
+	delivered func(name string)
+}
+
+// filter tells of what is delivered, and lets it pass.
+func (o observer) filter() predicate.Predicate {
+	return predicate.NewPredicateFuncs(func(obj client.Object) bool {
+		if o.delivered != nil {
+			o.delivered(obj.GetName())
+		}
+		return true
+	})
+}
 
 // object is a ConfigMap in a cluster.
 type object struct {

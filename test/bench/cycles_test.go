@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/rollcall-dev/rollcall/pkg/mc/mctest"
+	"github.com/rollcall-dev/rollcall/test/internal/measure"
 )
 
 // together is how many clusters join and leave at the same time.
@@ -24,12 +25,12 @@ func cycles(tb testing.TB, start contestant, s size) []float64 {
 	for _, cl := range fleet.Clusters() {
 		reconciled[cl.Name()] = make(chan struct{}, 1)
 	}
-	c := start(tb, home, func(o object) {
+	c := start(tb, home, observer{reconcile: func(o object) {
 		select {
 		case reconciled[o.cluster] <- struct{}{}:
 		default:
 		}
-	})
+	}})
 	defer c.stop()
 	run := func(n int) {
 		var all sync.WaitGroup
@@ -44,9 +45,9 @@ func cycles(tb testing.TB, start contestant, s size) []float64 {
 	}
 
 	each := max(s.cycles/together, 1)
-	before, began := settled(), time.Now()
+	before, began := measure.Settled(), time.Now()
 	run(each)
-	took, first := time.Since(began), settled()
+	took, first := time.Since(began), measure.Settled()
 	watches := 0
 	for _, cl := range fleet.Clusters() {
 		watches += cl.OpenWatches("")
@@ -55,10 +56,10 @@ func cycles(tb testing.TB, start contestant, s size) []float64 {
 	if each*together >= full.cycles {
 		last = subsided(before)
 	}
-	perCycle := func(r resources) float64 { return float64(r.heap-before.heap) / float64(each*together) }
+	perCycle := func(r measure.Resources) float64 { return float64(r.Heap-before.Heap) / float64(each*together) }
 	return []float64{
 		took.Seconds() / float64(each),
-		float64(last.goroutines - before.goroutines),
+		float64(last.Goroutines - before.Goroutines),
 		float64(watches),
 		perCycle(last), perCycle(first),
 	}
@@ -70,12 +71,12 @@ const idle = 90 * time.Second
 
 // subsided waits until the process holds no more than before, or until what is
 // left is there to stay.
-func subsided(before resources) resources {
+func subsided(before measure.Resources) measure.Resources {
 	look := time.NewTicker(5 * time.Second)
 	defer look.Stop()
 	for end := time.Now().Add(idle + 15*time.Second); ; <-look.C {
-		now := settled()
-		if now.goroutines <= before.goroutines && now.heap <= before.heap || time.Now().After(end) {
+		now := measure.Settled()
+		if now.Goroutines <= before.Goroutines && now.Heap <= before.Heap || time.Now().After(end) {
 			return now
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/rollcall-dev/rollcall/pkg/mc/mctest"
+	"github.com/rollcall-dev/rollcall/test/internal/measure"
 )
 
 // deadClusters measures how long nineteen of twenty clusters take from nothing
@@ -37,13 +38,13 @@ func healthyUp(tb testing.TB, start contestant, n int, dead bool) time.Duration 
 		}
 	}
 	r := newRecord()
-	settled()
+	measure.Settled()
 	began := time.Now()
-	c := start(tb, home, func(o object) {
+	c := start(tb, home, observer{reconcile: func(o object) {
 		if !ill[o.cluster] {
 			r.reconcile(o)
 		}
-	})
+	}})
 	joinAll(c, fleet.Clusters())
 	r.await(tb, n-len(ill))
 	took := time.Since(began)

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/rollcall-dev/rollcall/pkg/mc/mctest"
+	"github.com/rollcall-dev/rollcall/test/internal/measure"
 )
 
 // events measures how long single events take to be reconciled, one after the
@@ -18,7 +19,7 @@ func events(tb testing.TB, start contestant, s size) []float64 {
 	home, fleet := mctest.New(tb), newFleet(tb, s.clusters)
 	defer closeFleet(fleet)
 	r := newRecord()
-	c := start(tb, home, r.reconcile)
+	c := start(tb, home, observer{reconcile: r.reconcile})
 	defer c.stop()
 	joinAll(c, fleet.Clusters())
 	r.await(tb, s.clusters)
@@ -38,14 +39,14 @@ func events(tb testing.TB, start contestant, s size) []float64 {
 
 	seen, each := r.count(), s.events/s.clusters
 	release := burst(tb, "burst", each, fleet.Clusters()...)
-	settled()
-	cpu, began := cpuTime(), time.Now()
+	measure.Settled()
+	cpu, began := measure.CPUTime(), time.Now()
 	release()
 	r.await(tb, seen+each*s.clusters)
-	took, cpu := time.Since(began), cpuTime()-cpu
+	took, cpu := time.Since(began), measure.CPUTime()-cpu
 	n := float64(each * s.clusters)
 	return []float64{
-		percentile(latencies, 50).Seconds(), percentile(latencies, 99).Seconds(),
+		measure.Percentile(latencies, 50).Seconds(), measure.Percentile(latencies, 99).Seconds(),
 		n / took.Seconds(), cpu.Seconds() / n,
 	}
 }

@@ -5,10 +5,12 @@ package bench
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/rollcall-dev/rollcall/pkg/mc/mctest"
+	"github.com/rollcall-dev/rollcall/test/internal/measure"
 )
 
 // work is how long a reconcile waits for others, as one does that talks to API
@@ -22,14 +24,21 @@ func noisyNeighbour(tb testing.TB, start contestant, s size) []float64 {
 	home, fleet := mctest.New(tb), newFleet(tb, 2)
 	defer closeFleet(fleet)
 	quiet, noisy := fleet.Cluster(0), fleet.Cluster(1)
-	seen, noise := newRecord(), newRecord()
-	c := start(tb, home, func(o object) {
-		if o.cluster == noisy.Name() {
-			noise.reconcile(o)
-		} else {
-			seen.reconcile(o)
-		}
-		time.Sleep(work)
+	seen, cached, noise := newRecord(), newRecord(), newRecord()
+	c := start(tb, home, observer{
+		reconcile: func(o object) {
+			if o.cluster == noisy.Name() {
+				noise.reconcile(o)
+			} else {
+				seen.reconcile(o)
+			}
+			time.Sleep(work)
+		},
+		delivered: func(name string) {
+			if !strings.HasPrefix(name, "noise") {
+				cached.reconcile(object{quiet.Name(), name})
+			}
+		},
 	})
 	defer c.stop()
 	joinAll(c, fleet.Clusters())
@@ -38,19 +47,20 @@ func noisyNeighbour(tb testing.TB, start contestant, s size) []float64 {
 
 	calm := make(chan struct{})
 	time.AfterFunc(s.quiet, func() { close(calm) })
-	without := sample(tb, quiet, seen, "calm", calm)
+	without, _ := sample(tb, quiet, seen, cached, "calm", calm)
 
 	release := burst(tb, "noise", s.noise, noisy)
-	settled()
+	measure.Settled()
 	drained := noise.reached(1 + s.noise)
 	release()
-	with := sample(tb, quiet, seen, "loud", drained)
-	return []float64{without.Seconds(), with.Seconds(), with.Seconds() / without.Seconds()}
+	with, queued := sample(tb, quiet, seen, cached, "loud", drained)
+	return []float64{without.Seconds(), with.Seconds(), with.Seconds() / without.Seconds(), queued.Seconds()}
 }
 
 // sample creates an object every few milliseconds until it is told to end, and
-// returns the 99th percentile of the times to their reconciles.
-func sample(tb testing.TB, c *mctest.Cluster, r *record, name string, end <-chan struct{}) time.Duration {
+// returns the 99th percentile of the times to their reconciles, from their
+// creation and from when the cache knows of them.
+func sample(tb testing.TB, c *mctest.Cluster, r, cached *record, name string, end <-chan struct{}) (whole, queued time.Duration) {
 	tb.Helper()
 	const every = 5 * time.Millisecond
 	before := r.count()
@@ -73,11 +83,12 @@ func sample(tb testing.TB, c *mctest.Cluster, r *record, name string, end <-chan
 		break
 	}
 	r.await(tb, before+len(began))
-	latencies := make([]time.Duration, 0, len(began))
+	var fromCreation, fromCache []time.Duration
 	for o, at := range began {
-		latencies = append(latencies, r.at(o).Sub(at))
+		fromCreation = append(fromCreation, r.at(o).Sub(at))
+		fromCache = append(fromCache, r.at(o).Sub(cached.at(o)))
 	}
-	return percentile(latencies, 99)
+	return measure.Percentile(fromCreation, 99), measure.Percentile(fromCache, 99)
 }
 
 // slowNeighbour measures how many reconciles per second all clusters but one
@@ -89,7 +100,7 @@ func slowNeighbour(tb testing.TB, start contestant, s size) []float64 {
 	defer closeFleet(fleet)
 	slow, others := fleet.Cluster(0), fleet.Clusters()[1:]
 	seen, held := newRecord(), newRecord()
-	c := start(tb, home, func(o object) {
+	c := start(tb, home, observer{reconcile: func(o object) {
 		if o.cluster == slow.Name() {
 			held.reconcile(o)
 			if o.name != first {
@@ -99,7 +110,7 @@ func slowNeighbour(tb testing.TB, start contestant, s size) []float64 {
 		}
 		seen.reconcile(o)
 		time.Sleep(work)
-	})
+	}})
 	defer c.stop()
 	joinAll(c, fleet.Clusters())
 	seen.await(tb, len(others))

@@ -5,11 +5,11 @@ package bench
 
 import (
 	"math"
-	"strings"
 	"testing"
-	"time"
 
 	. "github.com/onsi/gomega"
+
+	"github.com/rollcall-dev/rollcall/test/internal/measure"
 )
 
 func TestEveryExperimentHasAValueForEachOfItsRows(t *testing.T) {
@@ -35,55 +35,32 @@ func TestARowIsJudgedByTheMedianOfItsRounds(t *testing.T) {
 	}{
 		{
 			name: "a quotient within the limit",
-			row:  row{format: integer, goal: atMost(1.1), bare: []float64{100, 200, 100}, rollcall: []float64{105, 200, 190}},
+			row:  row{format: measure.Integer, goal: atMost(1.1), bare: []float64{100, 200, 100}, rollcall: []float64{105, 200, 190}},
 			want: []string{"", "100", "190", "1.05", "1.00 … 1.90", "≤ 1.10", "ok"},
 		},
 		{
 			name: "a quotient below what it should be",
-			row:  row{format: integer, goal: atLeast(0.9), bare: []float64{100}, rollcall: []float64{80}},
+			row:  row{format: measure.Integer, goal: atLeast(0.9), bare: []float64{100}, rollcall: []float64{80}},
 			want: []string{"", "100", "80", "0.80", "", "≥ 0.90", "miss"},
 		},
 		{
 			name: "a difference that is negative",
-			row:  row{format: decimal, compare: difference, goal: atMost(3), bare: []float64{5}, rollcall: []float64{4}},
+			row:  row{format: measure.Decimal, compare: difference, goal: atMost(3), bare: []float64{5}, rollcall: []float64{4}},
 			want: []string{"", "5.00", "4.00", "−1.00", "", "≤ +3.00", "ok"},
 		},
 		{
 			name: "a value by itself, whatever bare controller-runtime's is",
-			row:  row{format: integer, compare: alone, goal: atMost(0), bare: []float64{7}, rollcall: []float64{1}},
+			row:  row{format: measure.Integer, compare: alone, goal: atMost(0), bare: []float64{7}, rollcall: []float64{1}},
 			want: []string{"", "7", "1", "1", "", "≤ 0", "miss"},
 		},
 		{
 			name: "a row without a goal",
-			row:  row{format: integer, bare: []float64{1}, rollcall: []float64{2}},
+			row:  row{format: measure.Integer, bare: []float64{1}, rollcall: []float64{2}},
 			want: []string{"", "1", "2", "2.00", "", "", ""},
 		},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			NewWithT(t).Expect(tc.row.cells()).To(Equal(tc.want))
 		})
-	}
-}
-
-func TestPercentilesAndMedians(t *testing.T) {
-	g := NewWithT(t)
-	hundred := make([]time.Duration, 100)
-	for i := range hundred {
-		hundred[i] = time.Duration(100 - i)
-	}
-	g.Expect(percentile(hundred, 50)).To(Equal(time.Duration(50)))
-	g.Expect(percentile(hundred, 99)).To(Equal(time.Duration(99)))
-	g.Expect(percentile(hundred[:1], 99)).To(Equal(time.Duration(1)))
-	g.Expect(median([]float64{3, 1, 2})).To(Equal(2.0))
-	g.Expect(median([]float64{4, 1, 2, 3})).To(Equal(2.5))
-}
-
-func TestTheTableIsAlignedAndValidMarkdown(t *testing.T) {
-	g := NewWithT(t)
-	lines := strings.Split(strings.TrimSpace(table([]row{{name: "a", format: integer, bare: []float64{1}, rollcall: []float64{2}}})), "\n")
-	g.Expect(lines).To(HaveLen(3))
-	for _, l := range lines {
-		g.Expect(l).To(HaveLen(len(lines[0])))
-		g.Expect(strings.Count(l, "|")).To(Equal(len(header) + 1))
 	}
 }

@@ -32,7 +32,7 @@ type rollcall struct {
 	running sync.WaitGroup
 }
 
-func startRollcall(tb testing.TB, home *mctest.Cluster, reconciled func(object)) contender {
+func startRollcall(tb testing.TB, home *mctest.Cluster, o observer) contender {
 	tb.Helper()
 	r := &rollcall{roll: newRoll()}
 	provider, err := fleet.New(fleet.Options{Source: r.roll, Credentials: r.roll})
@@ -44,10 +44,10 @@ func startRollcall(tb testing.TB, home *mctest.Cluster, reconciled func(object))
 		tb.Fatal(err)
 	}
 	err = mcbuilder.ControllerManagedBy(mgr).
-		For(&corev1.ConfigMap{}).
+		For(&corev1.ConfigMap{}, mcbuilder.WithPredicates(o.filter())).
 		WithOptions(mccontroller.Options{MaxConcurrentReconciles: workers, SkipNameValidation: ptr.To(true)}).
 		Complete(mcreconcile.Func(func(_ context.Context, req mcreconcile.Request) (ctrl.Result, error) {
-			reconciled(object{req.ClusterName.String(), req.Name})
+			o.reconcile(object{req.ClusterName.String(), req.Name})
 			return ctrl.Result{}, nil
 		}))
 	if err != nil {

@@ -4,9 +4,9 @@
 package bench
 
 import (
-	"fmt"
-	"math"
 	"slices"
+
+	"github.com/rollcall-dev/rollcall/test/internal/measure"
 )
 
 // row is one value of both contenders, in each round.
@@ -64,15 +64,15 @@ func (r *row) compared() []float64 {
 
 // cells are those of the table.
 func (r *row) cells() []string {
-	format := ratio
+	format := measure.Decimal
 	if r.compare != quotient {
 		format = r.format
 	}
 	if r.compare == difference {
-		format = func(v float64) string { return signed(r.format, v) }
+		format = func(v float64) string { return measure.Signed(r.format, v) }
 	}
 	values := r.compared()
-	middle := median(values)
+	middle := measure.Median(values)
 	verdict := ""
 	limit := ""
 	if r.goal != nil {
@@ -86,7 +86,7 @@ func (r *row) cells() []string {
 		}
 	}
 	return []string{
-		r.name, r.format(median(slices.Clone(r.bare))), r.format(median(slices.Clone(r.rollcall))),
+		r.name, r.format(measure.Median(slices.Clone(r.bare))), r.format(measure.Median(slices.Clone(r.rollcall))),
 		format(middle), spread(format, values), limit, verdict,
 	}
 }
@@ -99,18 +99,13 @@ func spread(format func(float64) string, values []float64) string {
 	return format(slices.Min(values)) + " … " + format(slices.Max(values))
 }
 
-func signed(format func(float64) string, v float64) string {
-	if v < 0 {
-		return "−" + format(-v)
-	}
-	return "+" + format(v)
-}
+// header is the first line of the table.
+var header = []string{"", "bare", "rollcall", "compared", "over the rounds", "goal", ""}
 
-func seconds(v float64) string      { return fmt.Sprintf("%.2f s", v) }
-func milliseconds(v float64) string { return fmt.Sprintf("%.2f ms", v*1e3) }
-func microseconds(v float64) string { return fmt.Sprintf("%.0f µs", v*1e6) }
-func kilobytes(v float64) string    { return fmt.Sprintf("%.1f kB", v/1e3) }
-func bytes(v float64) string        { return fmt.Sprintf("%.0f B", v) }
-func decimal(v float64) string      { return fmt.Sprintf("%.2f", v) }
-func integer(v float64) string      { return fmt.Sprintf("%.0f", math.Round(v)) }
-func ratio(v float64) string        { return fmt.Sprintf("%.2f", v) }
+func table(rows []row) string {
+	lines := make([][]string, len(rows))
+	for i := range rows {
+		lines[i] = rows[i].cells()
+	}
+	return measure.Table(header, lines)
+}

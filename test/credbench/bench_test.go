@@ -14,10 +14,11 @@ import (
 	"log"
 	"os"
 	"testing"
-	"text/tabwriter"
 
 	"k8s.io/klog/v2"
 	ctrllog "sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/rollcall-dev/rollcall/test/internal/measure"
 )
 
 var clusters = flag.Int("clusters", 1000, "number of clusters of the fleet that is measured")
@@ -50,19 +51,15 @@ func (r row) verdict() string {
 // BenchmarkCredentials takes a few minutes, so that it is done once.
 func BenchmarkCredentials(b *testing.B) {
 	var rows []row
-	for _, measure := range []func(testing.TB) []row{
+	for _, experiment := range []func(testing.TB) []row{
 		sharedIdentity, manyIdentities, expiringTogether, requestPath, churn, pluginBinaries,
 	} {
-		rows = append(rows, measure(b)...)
+		rows = append(rows, experiment(b)...)
 	}
 
-	fmt.Println()
-	table := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(table, "measure\trollcall\tclient-go\tgoal\t")
-	for _, r := range rows {
-		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\n", r.measure, r.ours, r.theirs, r.goal, r.verdict())
+	lines := make([][]string, len(rows))
+	for i, r := range rows {
+		lines[i] = []string{r.measure, r.ours, r.theirs, r.goal, r.verdict()}
 	}
-	if err := table.Flush(); err != nil {
-		b.Fatal(err)
-	}
+	fmt.Printf("\n%s\n", measure.Table([]string{"", "rollcall", "client-go", "goal", ""}, lines))
 }

@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cluster"
 
 	"github.com/rollcall-dev/rollcall/pkg/mc/fleet"
+	"github.com/rollcall-dev/rollcall/test/internal/measure"
 )
 
 // leanCaches measures what Pods take in a cache, as they are and lean.
@@ -31,8 +32,8 @@ func leanCaches(tb testing.TB, s size) []row {
 		return heapPerPod(tb, s, transform)
 	}
 	return []row{
-		{name: "a Pod in a cache: without managedFields", format: kilobytes, other: asTheyAre, fleet: lean(fleet.LeanCache()), compare: quotient},
-		{name: "a Pod in a cache: metadata only", format: kilobytes, other: asTheyAre, fleet: lean(fleet.LeanCache(&corev1.Pod{})), compare: quotient},
+		{name: "a Pod in a cache: without managedFields", format: measure.Kilobytes, other: asTheyAre, fleet: lean(fleet.LeanCache()), compare: quotient},
+		{name: "a Pod in a cache: metadata only", format: measure.Kilobytes, other: asTheyAre, fleet: lean(fleet.LeanCache(&corev1.Pod{})), compare: quotient},
 	}
 }
 
@@ -42,7 +43,7 @@ func heapPerPod(tb testing.TB, s size, transform func(any) (any, error)) float64
 	if err != nil {
 		tb.Fatal(err)
 	}
-	before := settled()
+	before := measure.Settled()
 	pods := make([]any, s.pods)
 	for i := range pods {
 		pod := &corev1.Pod{}
@@ -56,9 +57,9 @@ func heapPerPod(tb testing.TB, s size, transform func(any) (any, error)) float64
 			tb.Fatal(err)
 		}
 	}
-	after := settled()
+	after := measure.Settled()
 	runtime.KeepAlive(pods)
-	return float64(after.heap-before.heap) / float64(s.pods)
+	return float64(after.Heap-before.Heap) / float64(s.pods)
 }
 
 // examplePod is of the size of one of a Deployment with two containers.

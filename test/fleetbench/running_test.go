@@ -14,6 +14,7 @@ import (
 
 	"github.com/rollcall-dev/rollcall/pkg/mc/mctest"
 	"github.com/rollcall-dev/rollcall/pkg/mc/multicluster"
+	"github.com/rollcall-dev/rollcall/test/internal/measure"
 )
 
 // running measures a fleet that is there.
@@ -35,12 +36,12 @@ func heartbeats(tb testing.TB, s size, c *contender, servers []*mctest.Cluster) 
 	share := func(beat func(i int)) float64 {
 		tick := time.NewTicker(every)
 		defer tick.Stop()
-		began, before := time.Now(), cpuTime()
+		began, before := time.Now(), measure.CPUTime()
 		for i := 0; time.Since(began) < s.beats; i++ {
 			<-tick.C
 			beat(i)
 		}
-		return float64(cpuTime()-before) / float64(time.Since(began)) / float64(runtime.NumCPU())
+		return float64(measure.CPUTime()-before) / float64(time.Since(began)) / float64(runtime.NumCPU())
 	}
 	engagements := c.engagements.Load()
 	idle := share(func(int) {})
@@ -52,8 +53,8 @@ func heartbeats(tb testing.TB, s size, c *contender, servers []*mctest.Cluster) 
 		}
 	})
 	return []row{
-		{name: "1,000 heartbeats/s: re-engagements", format: integer, fleet: float64(c.engagements.Load() - engagements), limited: true, exact: true},
-		{name: "1,000 heartbeats/s: share of the processors, beside idle", format: percent, other: idle, fleet: beats, compare: difference, limited: true, limit: 0.05},
+		{name: "1,000 heartbeats/s: re-engagements", format: measure.Integer, fleet: float64(c.engagements.Load() - engagements), limited: true, exact: true},
+		{name: "1,000 heartbeats/s: share of the processors, beside idle", format: measure.Percent, other: idle, fleet: beats, compare: difference, limited: true, limit: 0.05},
 	}
 }
 
@@ -85,8 +86,8 @@ func gets(tb testing.TB, s size, c *contender, servers []*mctest.Cluster) []row 
 	runtime.ReadMemStats(&after)
 	n := float64(goroutines * s.gets)
 	return []row{
-		{name: "Get under contention", format: nanos, fleet: float64(took.Nanoseconds()) / n * float64(runtime.NumCPU())},
-		{name: "Get under contention: allocations", format: integer, fleet: float64((after.Mallocs - before.Mallocs) / uint64(n)), limited: true},
+		{name: "Get under contention", format: measure.Nanoseconds, fleet: took.Seconds() / n * float64(runtime.NumCPU())},
+		{name: "Get under contention: allocations", format: measure.Integer, fleet: float64((after.Mallocs - before.Mallocs) / uint64(n)), limited: true},
 	}
 }
 
@@ -117,10 +118,10 @@ func swaps(tb testing.TB, c *contender, servers []*mctest.Cluster) []row {
 	await(tb, servers, func(server *mctest.Cluster) bool { return server.OpenWatches("configmaps") == 1 })
 	resumed := time.Since(began)
 	return []row{
-		{name: "all endpoints exchanged", format: seconds, fleet: took.Seconds()},
-		{name: "  all watches resumed", format: seconds, fleet: resumed.Seconds()},
-		{name: "  LISTs", format: integer, fleet: float64(lists() - before), limited: true, exact: true},
-		{name: "  re-engagements", format: integer, fleet: float64(c.engagements.Load() - engagements), limited: true, exact: true},
+		{name: "all endpoints exchanged", format: measure.Seconds, fleet: took.Seconds()},
+		{name: "  all watches resumed", format: measure.Seconds, fleet: resumed.Seconds()},
+		{name: "  LISTs", format: measure.Integer, fleet: float64(lists() - before), limited: true, exact: true},
+		{name: "  re-engagements", format: measure.Integer, fleet: float64(c.engagements.Load() - engagements), limited: true, exact: true},
 	}
 }
 

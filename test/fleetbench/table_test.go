@@ -3,11 +3,7 @@
 
 package fleetbench
 
-import (
-	"fmt"
-	"strings"
-	"unicode/utf8"
-)
+import "github.com/rollcall-dev/rollcall/test/internal/measure"
 
 // row is one value, of the fleet and of what it is compared with.
 type row struct {
@@ -46,14 +42,9 @@ func (r *row) cells() []string {
 	format := r.format
 	switch r.compare {
 	case quotient:
-		format = decimal
+		format = measure.Decimal
 	case difference:
-		format = func(v float64) string {
-			if v < 0 {
-				return "−" + r.format(-v)
-			}
-			return "+" + r.format(v)
-		}
+		format = func(v float64) string { return measure.Signed(r.format, v) }
 	}
 	if r.compare != alone {
 		cells[1], cells[3] = r.format(r.other), format(r.compared())
@@ -67,37 +58,10 @@ func (r *row) cells() []string {
 	return cells
 }
 
-// table sets rows in columns, as Markdown too shows them.
 func table(rows []row) string {
-	lines := [][]string{{"", "other", "fleet", "compared", "goal", ""}, make([]string, 6)}
+	lines := make([][]string, len(rows))
 	for i := range rows {
-		lines = append(lines, rows[i].cells())
+		lines[i] = rows[i].cells()
 	}
-	var out strings.Builder
-	for n, cells := range lines {
-		for i, cell := range cells {
-			width := 3
-			for _, other := range lines {
-				width = max(width, utf8.RuneCountInString(other[i]))
-			}
-			pad := strings.Repeat(" ", width-utf8.RuneCountInString(cell))
-			switch {
-			case n == 1:
-				cell, pad = strings.Repeat("-", width), ""
-			case i > 0:
-				cell, pad = pad+cell, ""
-			}
-			out.WriteString("| " + cell + pad + " ")
-		}
-		out.WriteString("|\n")
-	}
-	return out.String()
+	return measure.Table([]string{"", "other", "fleet", "compared", "goal", ""}, lines)
 }
-
-func seconds(v float64) string   { return fmt.Sprintf("%.2f s", v) }
-func kilobytes(v float64) string { return fmt.Sprintf("%.1f kB", v/1e3) }
-func megabytes(v float64) string { return fmt.Sprintf("%.1f MB", v/1e6) }
-func decimal(v float64) string   { return fmt.Sprintf("%.2f", v) }
-func integer(v float64) string   { return fmt.Sprintf("%.0f", v) }
-func percent(v float64) string   { return fmt.Sprintf("%.1f %%", v*100) }
-func nanos(v float64) string     { return fmt.Sprintf("%.1f ns", v) }

@@ -3,9 +3,9 @@
 
 //go:build !unix
 
-package bench
+package measure
 
 import "time"
 
-// cpuTime is not known here.
-func cpuTime() time.Duration { return 0 }
+// CPUTime is not known here.
+func CPUTime() time.Duration { return 0 }

@@ -3,15 +3,15 @@
 
 //go:build unix
 
-package bench
+package measure
 
 import (
 	"syscall"
 	"time"
 )
 
-// cpuTime is what the process has taken of the processors so far.
-func cpuTime() time.Duration {
+// CPUTime is what the process has taken of the processors so far.
+func CPUTime() time.Duration {
 	var usage syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &usage); err != nil {
 		return 0
