@@ -5,7 +5,6 @@ package controller
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"sync"
 	"time"
@@ -13,10 +12,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/cluster"
 	"sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue"
-	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/rollcall-dev/rollcall/pkg/mc/internal/identity"
-	"github.com/rollcall-dev/rollcall/pkg/mc/internal/retry"
 	"github.com/rollcall-dev/rollcall/pkg/mc/multicluster"
 	mcreconcile "github.com/rollcall-dev/rollcall/pkg/mc/reconcile"
 	mcsource "github.com/rollcall-dev/rollcall/pkg/mc/source"
@@ -117,14 +114,18 @@ func (c *mcController[request]) WaitForClusterSync(ctx context.Context, name mul
 	}
 }
 
-func (c *mcController[request]) sourceFailed(q *engagedQueue[request], err error) {
+// sourceFailed notes why a source could not start or has not synced, and tells
+// whether that is news.
+func (c *mcController[request]) sourceFailed(q *engagedQueue[request], err error) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	news := q.lastError != err.Error()
 	q.lastError = err.Error()
+	return news
 }
 
-// lastErrorLocked returns why the first of those sources could not start that
-// are being tried again, "" if none is.
+// lastErrorLocked returns what keeps the first of those sources that have not
+// synced and of which that is known, "" if there is none.
 func (e *engagement[request]) lastErrorLocked() string {
 	for _, q := range e.unsynced {
 		if q.lastError != "" {
@@ -134,63 +135,12 @@ func (e *engagement[request]) lastErrorLocked() string {
 	return ""
 }
 
-// startSource starts the source until that succeeds, and tells whether it did
-// before the engagement ended. The source runs on until the engagement ends.
-func (c *mcController[request]) startSource(e *engagement[request], src mcsource.TypedSource[client.Object, request], q *engagedQueue[request]) bool {
-	log := c.GetLogger().WithValues("cluster", e.name)
-	backoff := retry.Backoff()
-	for {
-		err := c.tryStartSource(e, src, q)
-		if err == nil {
-			return true
-		}
-		if e.ctx.Err() != nil {
-			return false
-		}
-		c.sourceFailed(q, err)
-		delay := backoff.Step()
-		log.Error(err, "Source cannot start in this cluster, trying again; no request of this cluster is reconciled meanwhile", "source", fmt.Sprint(src), "after", delay.Round(time.Millisecond).String())
-		select {
-		case <-e.ctx.Done():
-			return false
-		case <-time.After(delay):
-		}
-	}
-}
-
-func (c *mcController[request]) tryStartSource(e *engagement[request], src mcsource.TypedSource[client.Object, request], q *engagedQueue[request]) (err error) {
-	forCluster, watched, err := src.ForCluster(e.name, e.cluster)
-	if err != nil || !watched {
-		return err
-	}
-	ctx, cancel := context.WithCancel(e.ctx)
-	defer func() {
-		if err != nil {
-			cancel()
-		}
-	}()
-	c.GetLogger().V(1).Info("Starting EventSource", "cluster", e.name, "source", fmt.Sprint(forCluster))
-	if err := forCluster.Start(ctx, q); err != nil {
-		return err
-	}
-	syncingSource, ok := forCluster.(source.TypedSyncingSource[request])
-	if !ok {
-		return nil
-	}
-	syncCtx, cancelSync := context.WithTimeout(ctx, c.syncTimeout)
-	defer cancelSync()
-	if err := syncingSource.WaitForSync(syncCtx); err != nil {
-		return err
-	}
-	return ctx.Err()
-}
-
 // engagedQueue is the controller's queue for the sources of one engagement:
 // once that has ended, what they add is ignored.
 type engagedQueue[request mcreconcile.ClusterAware[request]] struct {
 	priorityqueue.PriorityQueue[request]
 	engagement *engagement[request]
-	lastError  string // why the source could not start; the controller's lock guards it
+	lastError  string // why the source could not start or has not synced; the controller's lock guards it
 }
 
 func (q *engagedQueue[request]) Add(item request) {

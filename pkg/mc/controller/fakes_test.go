@@ -175,6 +175,7 @@ const (
 	atForCluster
 	atStart
 	hangAtStart
+	notWatched // which is no failure
 )
 
 // fakeSource enqueues one request in each cluster when it is started there.
@@ -218,6 +219,17 @@ func (s *fakeSource) sync(name multicluster.ClusterName) {
 	close(s.syncs[name])
 }
 
+// syncOnce is sync for one that may have synced.
+func (s *fakeSource) syncOnce(name multicluster.ClusterName) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	select {
+	case <-s.syncs[name]:
+	default:
+		close(s.syncs[name])
+	}
+}
+
 func (s *fakeSource) attempts(name multicluster.ClusterName) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -258,8 +270,11 @@ func (s *fakeSource) ForCluster(name multicluster.ClusterName, _ cluster.Cluster
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.tried[name]++
-	if s.failures[name] == atForCluster {
+	switch s.failures[name] {
+	case atForCluster:
 		return nil, false, errors.New("cannot be made")
+	case notWatched:
+		return nil, false, nil
 	}
 	return &fakeClusterSource{parent: s, name: name}, true, nil
 }

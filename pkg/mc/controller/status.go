@@ -15,8 +15,10 @@ type ClusterStatus struct {
 	// UnsyncedSources is the number of the controller's sources that have not
 	// delivered their initial events. Until it is zero, nothing is reconciled.
 	UnsyncedSources int
-	// LastError is why a source could not start when that was last tried, "" if
-	// none is being tried again.
+	// LastError is why a source could not start when that was last tried, or
+	// what keeps it from syncing, as soon as that is known: seconds after the
+	// start for a kind that is missing or forbidden. It is "" once all sources
+	// have synced.
 	LastError string
 	// Queue is what is queued for the cluster. It is zero where a queue of the
 	// user's own does not tell.

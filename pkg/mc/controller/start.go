@@ -1,0 +1,88 @@
+// Copyright The Rollcall Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package controller
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	"github.com/rollcall-dev/rollcall/pkg/mc/internal/retry"
+	"github.com/rollcall-dev/rollcall/pkg/mc/multicluster"
+	mcsource "github.com/rollcall-dev/rollcall/pkg/mc/source"
+)
+
+// startSource starts the source until that succeeds, and tells whether it did
+// before the engagement ended. The source runs on until the engagement ends.
+func (c *mcController[request]) startSource(e *engagement[request], src mcsource.TypedSource[client.Object, request], q *engagedQueue[request]) bool {
+	log := c.GetLogger().WithValues("cluster", e.name)
+	backoff := retry.Backoff()
+	for {
+		err := c.tryStartSource(e, src, q)
+		if err == nil {
+			return true
+		}
+		if e.ctx.Err() != nil {
+			return false
+		}
+		c.sourceFailed(q, err)
+		delay := backoff.Step()
+		log.Error(err, "Source cannot start in this cluster, trying again; no request of this cluster is reconciled meanwhile", "source", fmt.Sprint(src), "after", delay.Round(time.Millisecond).String())
+		select {
+		case <-e.ctx.Done():
+			return false
+		case <-time.After(delay):
+		}
+	}
+}
+
+func (c *mcController[request]) tryStartSource(e *engagement[request], src mcsource.TypedSource[client.Object, request], q *engagedQueue[request]) (err error) {
+	forCluster, watched, err := src.ForCluster(e.name, e.cluster)
+	if err != nil || !watched {
+		return err
+	}
+	release, err := e.limitStart()
+	if err != nil {
+		return err
+	}
+	defer release()
+	ctx, cancel := context.WithCancel(e.ctx)
+	defer func() {
+		if err != nil {
+			cancel()
+		}
+	}()
+	c.GetLogger().V(1).Info("Starting EventSource", "cluster", e.name, "source", fmt.Sprint(forCluster))
+	if err := forCluster.Start(ctx, q); err != nil {
+		return err
+	}
+	syncingSource, ok := forCluster.(source.TypedSyncingSource[request])
+	if !ok {
+		return nil
+	}
+	syncCtx, cancelSync := context.WithTimeout(ctx, c.syncTimeout)
+	defer cancelSync()
+	if err := syncingSource.WaitForSync(syncCtx); err != nil {
+		return err
+	}
+	return ctx.Err()
+}
+
+// limitStart returns when a source may start in the cluster. The function that
+// it returns is to be called when the start is over, and may be called again.
+func (e *engagement[request]) limitStart() (release func(), err error) {
+	limiter, ok := e.cluster.(multicluster.StartLimiter)
+	if !ok {
+		return func() {}, nil
+	}
+	release, err = limiter.LimitStart(e.ctx)
+	if err != nil {
+		return nil, err
+	}
+	return sync.OnceFunc(release), nil
+}
