@@ -5,98 +5,169 @@ package fleet
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"time"
+
+	"k8s.io/utils/clock"
 )
 
-// answerWithin is how long a cluster may keep a place in the gate without
-// having answered.
-const answerWithin = time.Second
+const (
+	// answerWithin is how long a cluster may keep a place in the gate without
+	// having answered.
+	answerWithin = time.Second
+	// overtakenBy is how many clusters may answer meanwhile, for each place of
+	// the gate, before that time is over. On average one answers for each place
+	// while another passes the gate, however fast the network is: a cluster that
+	// hangs costs as much as two that are well.
+	overtakenBy = 2
+)
+
+// urgency says who goes first where clusters wait for a place.
+type urgency int
+
+const (
+	answered urgency = iota // it has lost its place, and answers now
+	untried                 // nothing is known of it
+	failed                  // it could not be reached the last time
+	urgencies
+)
 
 // gate bounds how many clusters connect and fill caches at the same time.
 type gate struct {
-	places chan struct{} // holds a token for each place taken; nil for no bound
+	size  int // less than zero for no bound
+	clock clock.WithDelayedExecution
+
+	mu      sync.Mutex // guards what follows, and all places
+	taken   int
+	answers int                 // of all clusters so far
+	asking  []*place            // places held by those that have not answered, in the order of entry
+	waiting [urgencies][]*place // in the order of arrival
 }
 
-func newGate(places int) *gate {
-	if places < 0 {
-		return &gate{}
-	}
-	return &gate{places: make(chan struct{}, places)}
+func newGate(size int, c clock.WithDelayedExecution) *gate {
+	return &gate{size: size, clock: c}
 }
 
-// place is one in a gate, which may be lost on the way.
+// place is one in a gate, which may be lost on the way. The gate's lock guards
+// it.
 type place struct {
-	gate *gate
-
-	mu        sync.Mutex // guards what follows
-	held      bool
-	confirmed bool
-	timeout   *time.Timer
+	gate    *gate
+	held    bool
+	waits   chan struct{} // closed when it is held; nil if nobody waits for it
+	timeout clock.Timer   // until the cluster has answered
+	answers int           // the gate's, at the entry
 }
 
-// enter waits for a place. It is lost after answerWithin unless confirmed. The
-// error is that of the context.
-func (g *gate) enter(ctx context.Context) (*place, error) {
+// enter waits for a place. It is lost to clusters that answer unless it is
+// confirmed in time. The error is that of the context.
+func (g *gate) enter(ctx context.Context, u urgency) (*place, error) {
 	p := &place{gate: g}
-	if err := p.take(ctx); err != nil {
+	if err := p.take(ctx, u); err != nil {
 		return nil, err
 	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.timeout = time.AfterFunc(answerWithin, p.expire)
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	p.answers = g.answers
+	g.asking = append(g.asking, p)
+	p.timeout = g.clock.AfterFunc(answerWithin, func() { go p.expire() }) // which a clock's lock must not wait for
 	return p, nil
 }
 
-// confirm keeps the place, or waits for another if it has been lost.
+// confirm keeps the place, for its cluster has answered, or waits for another
+// if it has been lost.
 func (p *place) confirm(ctx context.Context) error {
-	p.mu.Lock()
-	p.timeout.Stop()
+	g := p.gate
+	g.mu.Lock()
+	p.answeredLocked()
+	g.answers++
+	for len(g.asking) > 0 && g.size > 0 && g.answers-g.asking[0].answers > overtakenBy*g.size {
+		g.asking[0].leaveLocked()
+	}
 	held := p.held
-	p.confirmed = true
-	p.mu.Unlock()
+	g.mu.Unlock()
 	if held {
 		return nil
 	}
-	return p.take(ctx)
+	return p.take(ctx, answered)
 }
 
 // expire gives the place up unless it is confirmed.
 func (p *place) expire() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if !p.confirmed {
+	p.gate.mu.Lock()
+	defer p.gate.mu.Unlock()
+	if p.timeout != nil {
 		p.leaveLocked()
 	}
 }
 
-// leave gives the place up, if it is held.
+// leave gives the place up, if it is held. It is for whoever has taken it.
 func (p *place) leave() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.timeout != nil {
-		p.timeout.Stop()
-	}
+	p.gate.mu.Lock()
+	defer p.gate.mu.Unlock()
 	p.leaveLocked()
 }
 
-func (p *place) leaveLocked() {
-	if p.held && p.gate.places != nil {
-		<-p.gate.places
+// answeredLocked stops waiting for the cluster's answer.
+func (p *place) answeredLocked() {
+	if p.timeout == nil {
+		return
 	}
-	p.held = false
+	p.timeout.Stop()
+	p.timeout = nil
+	p.gate.asking = without(p.gate.asking, p)
 }
 
-func (p *place) take(ctx context.Context) error {
-	if p.gate.places != nil {
-		select {
-		case p.gate.places <- struct{}{}:
-		case <-ctx.Done():
-			return context.Cause(ctx)
+func (p *place) leaveLocked() {
+	p.answeredLocked()
+	if !p.held {
+		return
+	}
+	p.held = false
+	p.gate.taken--
+	for u := range p.gate.waiting {
+		if waiting := p.gate.waiting[u]; len(waiting) > 0 {
+			waiting[0].holdLocked()
+			p.gate.waiting[u] = waiting[1:]
+			return
 		}
 	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
+}
+
+func (p *place) holdLocked() {
+	p.gate.taken++
 	p.held = true
-	return nil
+	if p.waits != nil {
+		close(p.waits)
+		p.waits = nil
+	}
+}
+
+func (p *place) take(ctx context.Context, u urgency) error {
+	g := p.gate
+	g.mu.Lock()
+	if g.size < 0 || g.taken < g.size {
+		p.holdLocked()
+		g.mu.Unlock()
+		return nil
+	}
+	taken := make(chan struct{})
+	p.waits = taken
+	g.waiting[u] = append(g.waiting[u], p)
+	g.mu.Unlock()
+	select {
+	case <-taken:
+		return nil
+	case <-ctx.Done():
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.waiting[u] = without(g.waiting[u], p)
+	p.waits = nil
+	p.leaveLocked() // it may have got one in that moment
+	return context.Cause(ctx)
+}
+
+func without(places []*place, p *place) []*place {
+	return slices.DeleteFunc(places, func(other *place) bool { return other == p })
 }

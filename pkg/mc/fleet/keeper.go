@@ -133,8 +133,9 @@ func (k *keeper) run() {
 		k.predecessor = nil
 	}
 	backoff := k.newBackoff()
+	next := untried
 	for k.ctx.Err() == nil {
-		p, err := k.fleet.gate.enter(k.ctx)
+		p, err := k.fleet.gate.enter(k.ctx, next)
 		if err != nil {
 			break // the keeper's context has ended
 		}
@@ -153,6 +154,7 @@ func (k *keeper) run() {
 				backoff = k.newBackoff()
 			}
 		}
+		next = untried
 		switch {
 		case k.ctx.Err() != nil:
 		case errors.Is(err, errSuperseded):
@@ -164,6 +166,8 @@ func (k *keeper) run() {
 			k.log.Info("Cluster cannot be reached or used, trying again", "error", err.Error(), "after", delay.Round(time.Millisecond).String())
 			if k.awaitRetry(a.profile, delay) {
 				backoff = k.newBackoff()
+			} else {
+				next = failed
 			}
 		}
 	}

@@ -68,8 +68,8 @@ type Options struct {
 
 	// StartupLimit bounds how many clusters connect, or have controllers list
 	// their objects for the first time, at once. A cluster that has not answered
-	// within 1 s waits outside of the bound. Defaults to 32. Less than zero means
-	// no bound.
+	// within 1 s, or before 2 others have for each place, waits outside of the
+	// bound. Defaults to 32. Less than zero means no bound.
 	StartupLimit int
 
 	// Probe says how the health of engaged clusters is watched.

@@ -1,0 +1,128 @@
+// Copyright The Rollcall Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package fleet_test
+
+import (
+	"context"
+	"fmt"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/cluster"
+
+	"github.com/rollcall-dev/rollcall/pkg/inventory"
+	"github.com/rollcall-dev/rollcall/pkg/mc/fleet"
+	"github.com/rollcall-dev/rollcall/pkg/mc/multicluster"
+)
+
+// imaginary is a Connector to clusters that take their time and do nothing. The
+// server of a profile says which it is.
+type imaginary struct {
+	answer time.Duration // to the first question
+	list   time.Duration
+}
+
+const hangs = "hangs"
+
+func (i imaginary) Connect(_ context.Context, p *inventory.Profile) (*fleet.Connection, error) {
+	return &fleet.Connection{
+		Cluster: imaginaryCluster{},
+		Probe: func(ctx context.Context) (string, error) {
+			if p.Status.AccessProviders[0].Cluster.Server == hangs {
+				<-ctx.Done()
+				return "", ctx.Err()
+			}
+			time.Sleep(i.answer)
+			return p.Name, nil
+		},
+	}, nil
+}
+
+type imaginaryCluster struct{ cluster.Cluster }
+
+func (imaginaryCluster) Start(ctx context.Context) error {
+	<-ctx.Done()
+	return nil
+}
+
+func (imaginaryCluster) GetCache() cache.Cache { return imaginaryCache{} }
+
+func (imaginaryCluster) GetFieldIndexer() client.FieldIndexer { return imaginaryCache{} }
+
+type imaginaryCache struct{ cache.Cache }
+
+func (imaginaryCache) WaitForCacheSync(context.Context) bool { return true }
+
+// imaginaryReader lists each cluster for a while, and counts them.
+type imaginaryReader struct {
+	*engagements
+	list  time.Duration
+	left  atomic.Int32
+	ready chan struct{}
+}
+
+func (r *imaginaryReader) WaitForClusterSync(ctx context.Context, _ multicluster.ClusterName, _ cluster.Cluster) {
+	select {
+	case <-ctx.Done():
+		return
+	case <-time.After(r.list):
+	}
+	if r.left.Add(-1) == 0 {
+		close(r.ready)
+	}
+}
+
+// untilListed is how long a fleet takes until all clusters that are well are
+// listed, where others hang that come at regular distances between them.
+func untilListed(t *testing.T, i imaginary, well, hanging int) (took time.Duration) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		reader := &imaginaryReader{list: i.list, ready: make(chan struct{})}
+		reader.left.Store(int32(well))
+		w := startWith(t, nil, func(e *engagements) multicluster.Aware {
+			reader.engagements = e
+			return reader
+		}, withConnector(i), func(o *fleet.Options) {
+			o.ConnectTimeout, o.MinBackoff, o.MaxBackoff = 0, 0, 0 // their defaults
+		})
+		all := make([]*inventory.Profile, 0, well+hanging)
+		for n := range well + hanging {
+			server := "well"
+			if (n+1)*hanging/(well+hanging) > n*hanging/(well+hanging) {
+				server = hangs
+			}
+			all = append(all, profile(fmt.Sprintf("c%d", n), server))
+		}
+		began := time.Now()
+		w.list.put(all...)
+		<-reader.ready
+		took = time.Since(began)
+		w.stop()
+	})
+	return took
+}
+
+func TestAHundredClustersThatHangDelayTwoThousandByLessThanAFifth(t *testing.T) {
+	for _, i := range []imaginary{
+		{answer: 5 * time.Millisecond, list: 5 * time.Millisecond},
+		{answer: 5 * time.Millisecond, list: 200 * time.Millisecond},
+		{answer: 100 * time.Millisecond, list: 100 * time.Millisecond},
+		{answer: 400 * time.Millisecond, list: 10 * time.Millisecond},
+		{answer: 300 * time.Millisecond, list: 2 * time.Second},
+		{answer: 900 * time.Millisecond, list: 900 * time.Millisecond},
+	} {
+		t.Run(fmt.Sprintf("answers take %v, lists %v", i.answer, i.list), func(t *testing.T) {
+			alone, beside := untilListed(t, i, 1900, 0), untilListed(t, i, 1900, 100)
+			ratio := float64(beside) / float64(alone)
+			t.Logf("alone %v, beside 100 that hang %v: %.2f", alone, beside, ratio)
+			if ratio >= 1.2 {
+				t.Errorf("100 clusters that hang delay 1900 others by %.0f %%, less than 20 %% is wanted", (ratio-1)*100)
+			}
+		})
+	}
+}
