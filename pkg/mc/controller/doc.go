@@ -18,6 +18,7 @@
 //   - Engaging a cluster never blocks. A source that cannot start there, because
 //     the API server hangs, forbids the watch or does not know the kind, is
 //     tried again with backoff; no other source, cluster or controller notices.
+//     [StatusReporter] tells why.
 //   - No Reconcile is called for a cluster before all of the controller's
 //     sources have delivered their initial events for it. Requests that arrive
 //     before that wait in the queue and take no worker.

@@ -7,6 +7,7 @@ import (
 	"context"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -67,7 +68,11 @@ func (c *mcController[request]) tryStartSource(e *engagement[request], src mcsou
 	}
 	syncCtx, cancelSync := context.WithTimeout(ctx, c.syncTimeout)
 	defer cancelSync()
+	reason := c.diagnose(syncCtx, forCluster, q, release)
 	if err := syncingSource.WaitForSync(syncCtx); err != nil {
+		if why := reason.Load(); why != nil {
+			return fmt.Errorf("%w: %w", err, *why)
+		}
 		return err
 	}
 	return ctx.Err()
@@ -85,4 +90,29 @@ func (e *engagement[request]) limitStart() (release func(), err error) {
 		return nil, err
 	}
 	return sync.OnceFunc(release), nil
+}
+
+// diagnose notes why the source has not synced, until the context ends, if the
+// source can tell. The reason found last is in what it returns. A source that is
+// kept from syncing lets others start.
+func (c *mcController[request]) diagnose(ctx context.Context, src source.TypedSource[request], q *engagedQueue[request], release func()) *atomic.Pointer[error] {
+	reason := &atomic.Pointer[error]{}
+	diagnosed, ok := src.(mcsource.DiagnosedSource)
+	if !ok {
+		return reason
+	}
+	c.running.Go(func() {
+		diagnosed.Diagnose(ctx, func(err error) {
+			if ctx.Err() != nil {
+				return
+			}
+			reason.Store(&err)
+			release()
+			if c.sourceFailed(q, err) {
+				c.GetLogger().Info("Source has not synced in this cluster; no request of this cluster is reconciled meanwhile",
+					"cluster", q.engagement.name, "source", fmt.Sprint(src), "reason", err.Error())
+			}
+		})
+	})
+	return reason
 }

@@ -107,8 +107,9 @@ type StartLimiter interface {
 	// goroutines.
 	//
 	// The function that it returns is called once, when the source has
-	// synced, has failed or has been stopped. A source in a cluster that does not
-	// answer may take minutes; the limiter is free to let others start before.
+	// synced, has failed, has been stopped, or is found to be kept from syncing.
+	// Until that is found in a cluster that does not answer takes a while; the
+	// limiter is free to let others start before.
 	// The error is that of the context, which ends when the cluster leaves; after
 	// any other the start counts as failed and is tried again later.
 	LimitStart(ctx context.Context) (release func(), err error)

@@ -19,9 +19,17 @@ import (
 type detachingCache struct {
 	cache.Cache
 
+	asked chan struct{} // holds a token when there is another answer
+
 	mu       sync.Mutex // guards what follows
 	ended    bool
 	attached []attachment
+	found    bool  // an informer has been found
+	failure  error // why it was not when that was last tried
+}
+
+func newDetachingCache(c cache.Cache) *detachingCache {
+	return &detachingCache{Cache: c, asked: make(chan struct{}, 1)}
 }
 
 type attachment struct {
@@ -31,10 +39,29 @@ type attachment struct {
 
 func (c *detachingCache) GetInformer(ctx context.Context, obj client.Object, opts ...cache.InformerGetOption) (cache.Informer, error) {
 	informer, err := c.Cache.GetInformer(ctx, obj, append(opts, cache.BlockUntilSynced(false))...)
+	c.noteAnswer(err)
 	if err != nil {
 		return nil, err
 	}
 	return &detachingInformer{Informer: informer, cache: c}, nil
+}
+
+func (c *detachingCache) noteAnswer(err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.found, c.failure = err == nil, err
+	select {
+	case c.asked <- struct{}{}:
+	default:
+	}
+}
+
+// answer tells whether an informer has been found, and if it was looked for and
+// not found, why.
+func (c *detachingCache) answer() (found bool, err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.found, c.failure
 }
 
 // WaitForCacheSync returns true when the handlers have had their initial

@@ -83,10 +83,12 @@ func (k *kind[object, request]) SyncingForCluster(name multicluster.ClusterName,
 			return nil, false, fmt.Errorf("cannot project %T for cluster %q: %w", k.object, name, err)
 		}
 	}
-	informers := &detachingCache{Cache: cl.GetCache()}
+	informers := newDetachingCache(cl.GetCache())
 	return &clusterKind[request]{
 		TypedSyncingSource: source.TypedKind(informers, obj, k.handler(name, cl), k.predicates...),
 		clusterName:        name,
+		cluster:            cl,
+		object:             obj,
 		informers:          informers,
 	}, true, nil
 }
@@ -101,8 +103,12 @@ func (k *kind[object, request]) String() string {
 type clusterKind[request mcreconcile.ClusterAware[request]] struct {
 	source.TypedSyncingSource[request]
 	clusterName multicluster.ClusterName
+	cluster     cluster.Cluster
+	object      client.Object
 	informers   *detachingCache
 }
+
+var _ DiagnosedSource = &clusterKind[mcreconcile.Request]{}
 
 func (k *clusterKind[request]) Start(ctx context.Context, queue workqueue.TypedRateLimitingInterface[request]) error {
 	k.informers.detachOnEnd(ctx)

@@ -4,6 +4,8 @@
 package source
 
 import (
+	"context"
+
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/cluster"
 	"sigs.k8s.io/controller-runtime/pkg/source"
@@ -48,3 +50,13 @@ type TypedSyncingSource[object client.Object, request mcreconcile.ClusterAware[r
 
 // ClusterFilterFunc says whether a cluster is to be watched.
 type ClusterFilterFunc func(clusterName multicluster.ClusterName, cluster cluster.Cluster) bool
+
+// DiagnosedSource is implemented by sources of one cluster, as ForCluster
+// returns them, that can find out why they have not synced.
+type DiagnosedSource interface {
+	// Diagnose calls the function with each reason that it finds for the source,
+	// which has been started, not to have synced. It does so until the context
+	// ends, which is when the source has synced at the latest, and returns then.
+	// It runs beside WaitForSync and must not disturb the source.
+	Diagnose(ctx context.Context, report func(error))
+}
