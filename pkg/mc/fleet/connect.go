@@ -31,7 +31,7 @@ func (k *keeper) connect(a *attempt, p *place) (*member, error) {
 		way.release()
 		return nil, err
 	}
-	m := newMember(k.ctx, a.profile, way)
+	m := newMember(k.ctx, k.fleet, a.profile, way, p)
 	// Not all of what follows takes a context. It fails without its transport.
 	inTime := context.AfterFunc(a, m.abort)
 	err = k.engage(a, m)
@@ -108,6 +108,7 @@ func (k *keeper) disengage(m *member) {
 	wasEngaged := k.engaged.Swap(nil) != nil
 	m.cancel()
 	m.abort()
+	m.endTurns()
 	k.fleet.forgetIndexes(m)
 	if !m.started {
 		return

@@ -23,8 +23,9 @@ import (
 // imaginary is a Connector to clusters that take their time and do nothing. The
 // server of a profile says which it is.
 type imaginary struct {
-	answer time.Duration // to the first question
+	answer time.Duration // to a question
 	list   time.Duration
+	silent *atomic.Bool // if set and true, none answers
 }
 
 const hangs = "hangs"
@@ -33,7 +34,7 @@ func (i imaginary) Connect(_ context.Context, p *inventory.Profile) (*fleet.Conn
 	return &fleet.Connection{
 		Cluster: imaginaryCluster{},
 		Probe: func(ctx context.Context) (string, error) {
-			if p.Status.AccessProviders[0].Cluster.Server == hangs {
+			if p.Status.AccessProviders[0].Cluster.Server == hangs || i.silent != nil && i.silent.Load() {
 				<-ctx.Done()
 				return "", ctx.Err()
 			}

@@ -147,7 +147,7 @@ func (k *keeper) run() {
 			k.lost(err)
 		} else {
 			engaged := time.Now()
-			err = serve(k, m, p)
+			err = serve(k, m)
 			k.lost(err)
 			k.disengage(m)
 			if time.Since(engaged) > k.fleet.options.MaxBackoff {

@@ -35,13 +35,19 @@ var _ multicluster.ChangeNotifier = &member{}
 type member struct {
 	cluster.Cluster
 
+	fleet     *Fleet
 	profile   atomic.Pointer[inventory.Profile]
 	config    atomic.Pointer[rest.Config]
 	transport *swapTransport
 	listings  *listings
 
-	mu      sync.Mutex // guards changed
+	// identify asks a cluster that has no transport who it is. May be nil.
+	identify func(ctx context.Context, profile *inventory.Profile) (identity, error)
+
+	mu      sync.Mutex // guards what follows
 	changed map[*func()]struct{}
+	turn    *turn          // nil if there is none
+	taking  sync.WaitGroup // those who are about to take a turn
 
 	// The keeper's goroutine owns what follows.
 	way       *approach
@@ -54,8 +60,10 @@ type member struct {
 	err       error         // of Start, once stopped is closed
 }
 
-func newMember(ctx context.Context, profile *inventory.Profile, a *approach) *member {
+// newMember returns a member that has a place in the gate.
+func newMember(ctx context.Context, f *Fleet, profile *inventory.Profile, a *approach, p *place) *member {
 	m := &member{
+		fleet:     f,
 		transport: newSwapTransport(a.target),
 		listings:  newListings(),
 		way:       a,
@@ -65,6 +73,10 @@ func newMember(ctx context.Context, profile *inventory.Profile, a *approach) *me
 	m.profile.Store(profile)
 	m.config.Store(a.config)
 	m.ctx, m.cancel = context.WithCancel(ctx)
+	if a.target == nil {
+		m.identify = a.identify
+	}
+	m.firstTurn(p)
 	return m
 }
 

@@ -42,9 +42,9 @@ type service struct {
 // after its health. It returns when the keeper's context has ended, or with the
 // reason why the cluster is to be disengaged. The cluster has its place in the
 // gate until it has been listed for the first time.
-func serve(k *keeper, m *member, p *place) error {
+func serve(k *keeper, m *member) error {
 	s := &service{keeper: k, member: m, backoff: k.newBackoff(), tried: inventory.Fingerprint(m.profile.Load())}
-	defer s.settle(p)()
+	defer s.settle()()
 	s.health = newHealth(s)
 	defer s.health.stop()
 	defer s.abandon()
@@ -75,11 +75,15 @@ func serve(k *keeper, m *member, p *place) error {
 	}
 }
 
-// settle gives up the place when the cluster has been listed, or is not
-// within the time that an attempt has. It has been when the informers say so
-// that were made for those who were told of the cluster, or they say so
+// settle ends the keeper's share in the place when the cluster has been listed,
+// or is not within the time that an attempt has. It has been when the informers
+// say so that were made for those who were told of the cluster, or they say so
 // themselves. The function that it returns ends that.
-func (s *service) settle(p *place) (stop func()) {
+func (s *service) settle() (stop func()) {
+	s.member.mu.Lock()
+	first := s.member.turn
+	s.member.boundLocked(first)
+	s.member.mu.Unlock()
 	ctx, cancel := context.WithTimeout(s.ctx, s.fleet.options.ConnectTimeout)
 	var settling sync.WaitGroup
 	settling.Go(func() {
@@ -89,7 +93,7 @@ func (s *service) settle(p *place) (stop func()) {
 		}
 	})
 	settling.Go(func() {
-		defer p.leave()
+		defer s.member.leaveTurn(first)
 		s.member.listings.wait(ctx, s.member.listed)
 	})
 	return func() {

@@ -1,0 +1,177 @@
+// Copyright The Rollcall Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package fleet
+
+import (
+	"context"
+	"fmt"
+	"sync"
+
+	"k8s.io/utils/clock"
+
+	"github.com/rollcall-dev/rollcall/pkg/mc/multicluster"
+)
+
+var _ multicluster.StartLimiter = &member{}
+
+// turn is a place in the gate that all who start something in one cluster at
+// the same time have together: the first takes it, the last gives it back.
+type turn struct {
+	taken  chan struct{} // closed when there is a place, or err says why there is none
+	err    error
+	cancel context.CancelFunc // of who waits for the place
+
+	// The member's lock guards what follows.
+	sharers int
+	place   *place
+	limit   clock.Timer
+}
+
+// LimitStart implements multicluster.StartLimiter: it returns when the cluster
+// has a place in the fleet's gate, and has shown that it answers. One that does
+// not keeps no place meanwhile, and is an error after the time that a probe has.
+// A place that is not given back within ConnectTimeout is lost to others.
+func (m *member) LimitStart(ctx context.Context) (release func(), err error) {
+	t := m.joinTurn()
+	if t == nil {
+		return nil, errLeft
+	}
+	select {
+	case <-t.taken:
+		err = t.err
+	case <-ctx.Done():
+		err = context.Cause(ctx)
+	}
+	if err != nil {
+		m.leaveTurn(t)
+		return nil, err
+	}
+	return sync.OnceFunc(func() { m.leaveTurn(t) }), nil
+}
+
+// joinTurn returns the current turn, or a new one, which must be left. It is nil
+// if the cluster leaves.
+func (m *member) joinTurn() *turn {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.ctx.Err() != nil {
+		return nil
+	}
+	if m.turn == nil {
+		t := &turn{taken: make(chan struct{})}
+		ctx, cancel := context.WithCancel(m.ctx)
+		t.cancel = cancel
+		m.turn = t
+		m.taking.Go(func() { m.takeTurn(ctx, t) })
+	}
+	m.turn.sharers++
+	return m.turn
+}
+
+// firstTurn makes the place, in which the cluster has been connected, a turn.
+func (m *member) firstTurn(p *place) {
+	m.turn = &turn{taken: make(chan struct{}), cancel: func() {}, sharers: 1, place: p}
+	close(m.turn.taken)
+}
+
+func (m *member) takeTurn(ctx context.Context, t *turn) {
+	defer close(t.taken)
+	p, err := m.fleet.gate.enter(ctx, untried)
+	if err != nil {
+		m.fail(t, err)
+		return
+	}
+	if err = m.answers(ctx); err == nil {
+		err = p.confirm(ctx)
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if err == nil {
+		err = context.Cause(ctx) // who wanted it may have gone
+	}
+	if err != nil {
+		p.leave()
+		m.failLocked(t, err)
+		return
+	}
+	t.place = p
+	m.boundLocked(t)
+}
+
+// boundLocked has the place lost when it has not been given back in time.
+func (m *member) boundLocked(t *turn) {
+	t.limit = m.fleet.gate.clock.AfterFunc(m.fleet.options.ConnectTimeout, func() {
+		go func() { // which a clock's lock must not wait for
+			m.mu.Lock()
+			defer m.mu.Unlock()
+			m.endLocked(t)
+		}()
+	})
+}
+
+func (m *member) fail(t *turn, err error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.failLocked(t, err)
+}
+
+func (m *member) failLocked(t *turn, err error) {
+	t.err = err
+	m.endLocked(t)
+}
+
+// leaveTurn gives up one share of it.
+func (m *member) leaveTurn(t *turn) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	t.sharers--
+	if t.sharers == 0 {
+		m.endLocked(t)
+	}
+}
+
+// endLocked gives the place up, whoever shares it still. Whoever comes now has
+// another turn.
+func (m *member) endLocked(t *turn) {
+	if m.turn == t {
+		m.turn = nil
+	}
+	t.cancel()
+	if t.limit != nil {
+		t.limit.Stop()
+	}
+	if t.place != nil {
+		t.place.leave()
+	}
+}
+
+// endTurns ends the current turn and waits until nobody is about to take one.
+// The member's context must have ended.
+func (m *member) endTurns() {
+	m.mu.Lock()
+	if m.turn != nil {
+		m.endLocked(m.turn)
+	}
+	m.mu.Unlock()
+	m.taking.Wait()
+}
+
+// answers asks the cluster who it is, if it can be asked. One that has too many
+// requests has answered.
+func (m *member) answers(ctx context.Context) error {
+	identify := m.identify
+	if t := m.transport.current.Load(); t != nil {
+		identify = t.identify
+	}
+	if identify == nil {
+		return nil
+	}
+	timeout := m.fleet.options.Probe.Timeout
+	ctx, cancel := context.WithTimeoutCause(ctx, timeout, fmt.Errorf("no answer within %v", timeout))
+	defer cancel()
+	if _, err := identify(ctx, m.profile.Load()); err != nil && !isBusy(err) {
+		return explain(ctx, err)
+	}
+	return nil
+}
