@@ -22,7 +22,7 @@ import (
 // error nothing of the attempt remains.
 func (k *keeper) connect(a *attempt, p *place) (*member, error) {
 	k.setStatus(Connecting, k.status.Load().LastError)
-	started := time.Now()
+	started := k.fleet.options.Clock.Now()
 	way, err := k.approach(a, nil)
 	if err != nil {
 		return nil, err
@@ -44,7 +44,7 @@ func (k *keeper) connect(a *attempt, p *place) (*member, error) {
 	}
 	k.note(way)
 	k.enter(Ready)
-	k.log.Info("Cluster is engaged", "server", way.server, "provider", way.provider, "after", time.Since(started).Round(time.Millisecond).String())
+	k.log.Info("Cluster is engaged", "server", way.server, "provider", way.provider, "after", k.fleet.options.Clock.Since(started).Round(time.Millisecond).String())
 	return m, nil
 }
 
@@ -113,14 +113,14 @@ func (k *keeper) disengage(m *member) {
 	if !m.started {
 		return
 	}
-	timeout := time.NewTimer(k.fleet.options.ConnectTimeout)
+	timeout := k.fleet.options.Clock.NewTimer(k.fleet.options.ConnectTimeout)
 	defer timeout.Stop()
 	select {
 	case <-m.stopped:
 		if wasEngaged {
 			k.log.Info("Cluster is disengaged")
 		}
-	case <-timeout.C:
+	case <-timeout.C():
 		k.log.Error(nil, "Cluster was told to leave, but its caches have not ended", "after", k.fleet.options.ConnectTimeout.String())
 	}
 }

@@ -13,7 +13,6 @@ import (
 	"sync/atomic"
 
 	"golang.org/x/sync/errgroup"
-	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/cluster"
 	"sigs.k8s.io/controller-runtime/pkg/log"
@@ -61,7 +60,7 @@ func New(options Options) (*Fleet, error) {
 	if err := options.complete(); err != nil {
 		return nil, err
 	}
-	return &Fleet{options: options, gate: newGate(options.StartupLimit, clock.RealClock{}), indexed: map[*member]struct{}{}}, nil
+	return &Fleet{options: options, gate: newGate(options.StartupLimit, options.Clock), indexed: map[*member]struct{}{}}, nil
 }
 
 // Start keeps the fleet until the context ends, and returns when every cluster

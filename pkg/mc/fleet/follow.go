@@ -73,13 +73,15 @@ func (s *service) take(f finding) error {
 	s.end(p.attempt)
 	switch {
 	case errors.Is(f.err, errSuperseded):
-		s.retry = time.After(0)
+		at := make(chan time.Time, 1)
+		at <- time.Time{}
+		s.retry = at
 	case f.err != nil:
 		delay := s.backoff.Step()
 		s.accessErr = f.err
 		s.show()
 		s.log.Info("Cluster's new access cannot be used, keeping the one before", "error", f.err.Error(), "after", delay.Round(time.Millisecond).String())
-		s.retry = time.After(delay)
+		s.retry = s.fleet.options.Clock.After(delay)
 	case f.way == nil:
 		s.accessErr = nil
 		s.show()

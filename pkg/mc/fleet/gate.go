@@ -70,7 +70,7 @@ func (g *gate) enter(ctx context.Context, u urgency) (*place, error) {
 	defer g.mu.Unlock()
 	p.answers = g.answers
 	g.asking = append(g.asking, p)
-	p.timeout = g.clock.AfterFunc(answerWithin, func() { go p.expire() }) // which a clock's lock must not wait for
+	p.timeout = afterFunc(g.clock, answerWithin, p.expire)
 	return p, nil
 }
 

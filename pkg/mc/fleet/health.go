@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/utils/clock"
 
 	"github.com/rollcall-dev/rollcall/pkg/mc/multicluster"
 )
@@ -19,7 +20,7 @@ import (
 // asked from another.
 type health struct {
 	*service
-	timer   *time.Timer
+	timer   clock.Timer
 	answers chan answer
 
 	asking   sync.WaitGroup
@@ -38,9 +39,9 @@ type answer struct {
 }
 
 func newHealth(s *service) *health {
-	h := &health{service: s, answers: make(chan answer, 1), asked: time.Now()}
+	h := &health{service: s, answers: make(chan answer, 1), asked: s.fleet.options.Clock.Now()}
 	h.ctx, h.cancel = context.WithCancel(s.ctx)
-	h.timer = time.NewTimer(h.interval())
+	h.timer = s.fleet.options.Clock.NewTimer(h.interval())
 	return h
 }
 
@@ -61,22 +62,21 @@ func (h *health) due() <-chan time.Time {
 	if h.fleet.options.Probe.Interval < 0 || h.member.way.identify == nil {
 		return nil
 	}
-	return h.timer.C
+	return h.timer.C()
 }
 
 // ask asks the cluster who it is. The answer comes to answers.
 func (h *health) ask() {
 	alive := h.member.transport.lastSign().After(h.asked)
 	sameAsBefore := !h.member.transport.dropped.Swap(false)
-	h.asked = time.Now()
+	h.asked = h.fleet.options.Clock.Now()
 	if alive && sameAsBefore && h.failures == 0 {
 		h.timer.Reset(h.interval())
 		return
 	}
 	way, profile := h.member.way, h.member.profile.Load()
 	h.asking.Go(func() {
-		ctx, cancel := context.WithTimeoutCause(h.ctx, h.fleet.options.Probe.Timeout,
-			fmt.Errorf("no answer within %v", h.fleet.options.Probe.Timeout))
+		ctx, cancel := within(h.ctx, h.fleet.options.Clock, h.fleet.options.Probe.Timeout, "answer")
 		defer cancel()
 		id, err := way.identify(ctx, profile)
 		if err != nil {
@@ -102,7 +102,7 @@ func (h *health) take(a answer) error {
 	}
 
 	if h.failures == 0 {
-		h.since = time.Now()
+		h.since = h.fleet.options.Clock.Now()
 	}
 	h.failures++
 	h.err = a.err
@@ -116,7 +116,7 @@ func (h *health) take(a answer) error {
 		h.log.Info("Cluster is degraded: its requests wait", "error", a.err.Error())
 		h.tell(false)
 	}
-	if down := time.Since(h.since); down >= h.fleet.options.Probe.DropAfter {
+	if down := h.fleet.options.Clock.Since(h.since); down >= h.fleet.options.Probe.DropAfter {
 		return fmt.Errorf("no probe has succeeded for %v: %w", down.Round(time.Second), a.err)
 	}
 	return nil

@@ -6,12 +6,12 @@ package fleet
 import (
 	"context"
 	"errors"
-	"fmt"
 	"sync/atomic"
 	"time"
 
 	"github.com/go-logr/logr"
 	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/rollcall-dev/rollcall/pkg/inventory"
@@ -56,7 +56,7 @@ func newKeeper(ctx context.Context, f *Fleet, aware multicluster.Aware, name mul
 	}
 	k.ctx, k.leave = context.WithCancel(log.IntoContext(ctx, k.log))
 	k.latest.Store(profile)
-	k.status.Store(&ClusterStatus{Name: name, Profile: inventory.KeyOf(profile), State: Pending, Since: time.Now()})
+	k.status.Store(&ClusterStatus{Name: name, Profile: inventory.KeyOf(profile), State: Pending, Since: f.options.Clock.Now()})
 	transitions.WithLabelValues(string(Pending)).Inc()
 	return k
 }
@@ -67,7 +67,7 @@ type attempt struct {
 	profile *inventory.Profile
 	cancel  context.CancelCauseFunc
 	limit   time.Duration
-	timer   *time.Timer
+	timer   clock.Timer
 }
 
 // errSuperseded ends an attempt whose profile has changed meanwhile.
@@ -77,7 +77,7 @@ var errSuperseded = errors.New("the way to the cluster has changed meanwhile")
 func (k *keeper) try() *attempt {
 	a := &attempt{profile: k.latest.Load(), limit: k.fleet.options.ConnectTimeout}
 	a.Context, a.cancel = context.WithCancelCause(k.ctx)
-	a.timer = time.AfterFunc(a.limit, func() { a.cancel(fmt.Errorf("no result within %v", a.limit)) })
+	a.timer = afterFunc(k.fleet.options.Clock, a.limit, func() { a.cancel(&timeoutError{"result", a.limit}) })
 	k.trying.Store(a)
 	k.supersede(k.latest.Load()) // it may have changed before anybody could know of the attempt
 	return a
@@ -146,11 +146,11 @@ func (k *keeper) run() {
 			p.leave()
 			k.lost(err)
 		} else {
-			engaged := time.Now()
+			engaged := k.fleet.options.Clock.Now()
 			err = serve(k, m)
 			k.lost(err)
 			k.disengage(m)
-			if time.Since(engaged) > k.fleet.options.MaxBackoff {
+			if k.fleet.options.Clock.Since(engaged) > k.fleet.options.MaxBackoff {
 				backoff = k.newBackoff()
 			}
 		}
@@ -198,13 +198,13 @@ func newBackoff(first, limit time.Duration) wait.Backoff {
 // awaitRetry waits for the delay, or less if the profile leads another way than
 // the one that failed or credentials have changed, and tells which it was.
 func (k *keeper) awaitRetry(failed *inventory.Profile, delay time.Duration) (changed bool) {
-	timer := time.NewTimer(delay)
+	timer := k.fleet.options.Clock.NewTimer(delay)
 	defer timer.Stop()
 	for {
 		select {
 		case <-k.ctx.Done():
 			return false
-		case <-timer.C:
+		case <-timer.C():
 			return false
 		case <-k.changed:
 			if k.recheck.Swap(false) || inventory.Fingerprint(k.latest.Load()) != inventory.Fingerprint(failed) {
@@ -227,7 +227,7 @@ func (k *keeper) fail(state State, err error) {
 func (k *keeper) setStatus(state State, lastError string) {
 	next := *k.status.Load()
 	if next.State != state {
-		next.State, next.Since = state, time.Now()
+		next.State, next.Since = state, k.fleet.options.Clock.Now()
 		transitions.WithLabelValues(string(state)).Inc()
 		k.log.V(1).Info("Cluster has come to another state", "state", state)
 	}

@@ -64,7 +64,7 @@ type member struct {
 func newMember(ctx context.Context, f *Fleet, profile *inventory.Profile, a *approach, p *place) *member {
 	m := &member{
 		fleet:     f,
-		transport: newSwapTransport(a.target),
+		transport: newSwapTransport(a.target, f.options.Clock),
 		listings:  newListings(),
 		way:       a,
 		clusterID: a.identity.clusterID,

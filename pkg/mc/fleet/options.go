@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"k8s.io/client-go/rest"
+	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/cluster"
 
 	"github.com/rollcall-dev/rollcall/pkg/credentials"
@@ -80,6 +81,12 @@ type Options struct {
 	// access changes or a cluster has been engaged for longer than MaxBackoff.
 	// They default to 1 s and 5 min.
 	MinBackoff, MaxBackoff time.Duration
+
+	// Clock is what the fleet goes by: the wait after a failure, probes, and all
+	// limits above. Clients, caches, the Source and the credentials have their
+	// own time. It is for tests, such as with a FakeClock of
+	// k8s.io/utils/clock/testing. Defaults to the real one.
+	Clock clock.WithTickerAndDelayedExecution
 }
 
 // ProbeOptions say how the health of engaged clusters is watched. A probe asks
@@ -149,6 +156,9 @@ func (o *Options) complete() error {
 	}
 	if o.ConnectTimeout <= 0 {
 		o.ConnectTimeout = 30 * time.Second
+	}
+	if o.Clock == nil {
+		o.Clock = clock.RealClock{}
 	}
 	if o.MinBackoff <= 0 {
 		o.MinBackoff = time.Second

@@ -18,10 +18,7 @@ import (
 //go:embed page.html
 var pageText string
 
-var pageTemplate = template.Must(template.New("fleet").Funcs(template.FuncMap{
-	"ago":   func(t time.Time) string { return time.Since(t).Round(time.Second).String() },
-	"until": func(t time.Time) string { return time.Until(t).Round(time.Second).String() },
-}).Parse(pageText))
+var pageTemplate = template.Must(template.New("fleet").Parse(pageText))
 
 // StatusHandler serves the state of every cluster on the roll: a page, or JSON
 // for a request with ?format=json or that accepts application/json alone. It
@@ -48,7 +45,7 @@ func (f *Fleet) StatusHandler() http.Handler {
 			err = json.NewEncoder(&body).Encode(map[string]any{"clusters": all})
 		} else {
 			contentType = "text/html; charset=utf-8"
-			err = pageTemplate.Execute(&body, newPage(all))
+			err = pageTemplate.Execute(&body, newPage(all, f.options.Clock.Now()))
 		}
 		if err != nil {
 			http.Error(w, err.Error(), http.StatusInternalServerError)
@@ -67,6 +64,7 @@ func wantsJSON(req *http.Request) bool {
 }
 
 type page struct {
+	now      time.Time
 	Clusters []ClusterStatus
 	Counts   []stateCount
 }
@@ -76,8 +74,8 @@ type stateCount struct {
 	Count int
 }
 
-func newPage(all []ClusterStatus) page {
-	p := page{Clusters: all}
+func newPage(all []ClusterStatus, now time.Time) page {
+	p := page{now: now, Clusters: all}
 	for _, state := range states {
 		count := 0
 		for _, status := range all {
@@ -91,3 +89,9 @@ func newPage(all []ClusterStatus) page {
 	}
 	return p
 }
+
+// Ago says how long ago that was.
+func (p page) Ago(t time.Time) string { return p.now.Sub(t).Round(time.Second).String() }
+
+// Until says how long it is until then.
+func (p page) Until(t time.Time) string { return t.Sub(p.now).Round(time.Second).String() }

@@ -4,7 +4,6 @@
 package fleet
 
 import (
-	"context"
 	"errors"
 	"sync"
 	"time"
@@ -84,7 +83,7 @@ func (s *service) settle() (stop func()) {
 	first := s.member.turn
 	s.member.boundLocked(first)
 	s.member.mu.Unlock()
-	ctx, cancel := context.WithTimeout(s.ctx, s.fleet.options.ConnectTimeout)
+	ctx, cancel := within(s.ctx, s.fleet.options.Clock, s.fleet.options.ConnectTimeout, "first listing")
 	var settling sync.WaitGroup
 	settling.Go(func() {
 		defer cancel()

@@ -5,7 +5,6 @@ package fleet
 
 import (
 	"context"
-	"fmt"
 	"sync"
 
 	"k8s.io/utils/clock"
@@ -101,12 +100,10 @@ func (m *member) takeTurn(ctx context.Context, t *turn) {
 
 // boundLocked has the place lost when it has not been given back in time.
 func (m *member) boundLocked(t *turn) {
-	t.limit = m.fleet.gate.clock.AfterFunc(m.fleet.options.ConnectTimeout, func() {
-		go func() { // which a clock's lock must not wait for
-			m.mu.Lock()
-			defer m.mu.Unlock()
-			m.endLocked(t)
-		}()
+	t.limit = afterFunc(m.fleet.options.Clock, m.fleet.options.ConnectTimeout, func() {
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		m.endLocked(t)
 	})
 }
 
@@ -167,8 +164,7 @@ func (m *member) answers(ctx context.Context) error {
 	if identify == nil {
 		return nil
 	}
-	timeout := m.fleet.options.Probe.Timeout
-	ctx, cancel := context.WithTimeoutCause(ctx, timeout, fmt.Errorf("no answer within %v", timeout))
+	ctx, cancel := within(ctx, m.fleet.options.Clock, m.fleet.options.Probe.Timeout, "answer")
 	defer cancel()
 	if _, err := identify(ctx, m.profile.Load()); err != nil && !isBusy(err) {
 		return explain(ctx, err)

@@ -14,6 +14,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"k8s.io/utils/clock"
+
 	"github.com/rollcall-dev/rollcall/pkg/credentials"
 )
 
@@ -30,6 +32,7 @@ type swapTransport struct {
 	current atomic.Pointer[target]
 	// created is what signs are counted from, by the monotonic clock.
 	created time.Time
+	clock   clock.PassiveClock
 	// sign is when something came from the cluster last, as time since created.
 	sign atomic.Int64
 	// dropped is set when a request has failed or a watch has ended: whoever
@@ -58,8 +61,8 @@ func newTarget(server string, transport http.RoundTripper) (*target, error) {
 
 // newSwapTransport returns a transport to the target, or, for nil, one that
 // nothing is sent over.
-func newSwapTransport(first *target) *swapTransport {
-	t := &swapTransport{created: time.Now()}
+func newSwapTransport(first *target, c clock.PassiveClock) *swapTransport {
+	t := &swapTransport{clock: c, created: c.Now()}
 	if first != nil {
 		t.base = first.server
 		t.current.Store(first)
@@ -144,7 +147,7 @@ func (t *swapTransport) send(req *http.Request, current *target) (*http.Response
 }
 
 func (t *swapTransport) signed() {
-	t.sign.Store(int64(time.Since(t.created)))
+	t.sign.Store(int64(t.clock.Since(t.created)))
 }
 
 // lastSign returns when the cluster gave a sign of life last.

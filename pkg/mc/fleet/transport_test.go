@@ -12,6 +12,7 @@ import (
 	"time"
 
 	. "github.com/onsi/gomega"
+	"k8s.io/utils/clock"
 
 	"github.com/rollcall-dev/rollcall/pkg/credentials"
 )
@@ -52,7 +53,7 @@ func TestRequestsGoToTheCurrentAddress(t *testing.T) {
 			g := NewWithT(t)
 			first, err := newTarget(tc.base, echo)
 			g.Expect(err).NotTo(HaveOccurred())
-			transport := newSwapTransport(first)
+			transport := newSwapTransport(first, clock.RealClock{})
 			if tc.now != tc.base {
 				next, err := newTarget(tc.now, echo)
 				g.Expect(err).NotTo(HaveOccurred())
@@ -85,7 +86,7 @@ func TestARequestThatMeetsTheExchangeGoesToTheNextTarget(t *testing.T) {
 				return nil, fmt.Errorf("sending: %w", credentials.ErrReleased)
 			}))
 			g.Expect(err).NotTo(HaveOccurred())
-			transport = newSwapTransport(first)
+			transport = newSwapTransport(first, clock.RealClock{})
 			req, err := http.NewRequest(http.MethodPost, "https://a/", tc.body)
 			g.Expect(err).NotTo(HaveOccurred())
 			g.Expect(send(g, transport, req)).To(Equal(tc.want))
@@ -102,7 +103,7 @@ func TestARequestThatMeetsTheExchangeGoesToTheNextTarget(t *testing.T) {
 			return nil, credentials.ErrReleased
 		}))
 		g.Expect(err).NotTo(HaveOccurred())
-		transport = newSwapTransport(first)
+		transport = newSwapTransport(first, clock.RealClock{})
 		req, err := http.NewRequest(http.MethodPost, "https://a/", io.NopCloser(strings.NewReader("hello")))
 		g.Expect(err).NotTo(HaveOccurred())
 		g.Expect(fail(transport, req)).To(MatchError(credentials.ErrReleased))
@@ -113,7 +114,7 @@ func TestAfterTheEndRequestsFail(t *testing.T) {
 	g := NewWithT(t)
 	first, err := newTarget("https://a", echo)
 	g.Expect(err).NotTo(HaveOccurred())
-	transport := newSwapTransport(first)
+	transport := newSwapTransport(first, clock.RealClock{})
 	transport.close()
 	req, err := http.NewRequest(http.MethodPost, "https://a/", strings.NewReader("hello"))
 	g.Expect(err).NotTo(HaveOccurred())
@@ -124,7 +125,7 @@ func TestSignsOfLifeFollowTheMonotonicClock(t *testing.T) {
 	g := NewWithT(t)
 	first, err := newTarget("https://a", echo)
 	g.Expect(err).NotTo(HaveOccurred())
-	transport := newSwapTransport(first)
+	transport := newSwapTransport(first, clock.RealClock{})
 	before := time.Now()
 	get(g, transport, "https://a/")
 	sign := transport.lastSign()

@@ -1,0 +1,69 @@
+// Copyright The Rollcall Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package fleet_test
+
+import (
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+	clocktesting "k8s.io/utils/clock/testing"
+
+	"github.com/rollcall-dev/rollcall/pkg/mc/fleet"
+	"github.com/rollcall-dev/rollcall/pkg/mc/mctest"
+)
+
+func TestAFleetGoesByTheClockItIsGiven(t *testing.T) {
+	g := NewWithT(t)
+	began := time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)
+	clock := clocktesting.NewFakeClock(began)
+	c := mctest.New(t)
+	c.Fault(mctest.Hang)
+	w := start(t, []*mctest.Cluster{c}, func(o *fleet.Options) {
+		o.Clock = clock
+		o.ConnectTimeout, o.MinBackoff, o.MaxBackoff = 30*time.Second, time.Minute, time.Minute
+		o.Probe.DropAfter = 2 * time.Minute
+	})
+	state := w.state("fleet/eu")
+	// later lets time pass until the cluster is in the state, in steps of the
+	// probes' interval, and tells how many it took.
+	later := func(want fleet.State) (steps int) {
+		g.Eventually(func() fleet.State {
+			if state() != want {
+				clock.Step(12 * time.Second)
+				steps++
+			}
+			return state()
+		}).WithTimeout(patience).WithPolling(20 * time.Millisecond).Should(Equal(want))
+		return steps
+	}
+
+	w.list.put(profile("eu", c.Config().Host))
+	g.Eventually(c.Connections).WithTimeout(patience).Should(Equal(1))
+	g.Expect(w.status("fleet/eu").Since).To(Equal(began))
+	clock.Step(29 * time.Second)
+	g.Consistently(state, "50ms").Should(Equal(fleet.Connecting))
+	clock.Step(time.Second)
+	g.Eventually(state).WithTimeout(patience).Should(Equal(fleet.Backoff))
+	g.Expect(w.status("fleet/eu").LastError).To(ContainSubstring("no result within 30s"))
+	g.Expect(w.status("fleet/eu").Since).To(Equal(began.Add(30 * time.Second)))
+
+	c.Clear()
+	g.Eventually(c.Connections).WithTimeout(patience).Should(BeZero())
+	clock.Step(59 * time.Second)
+	g.Consistently(state, "50ms").Should(Equal(fleet.Backoff))
+	later(fleet.Ready)
+
+	lift := c.Fault(mctest.Hang)
+	g.Expect(later(fleet.Degraded)).To(BeNumerically(">=", 3), "as many probes have failed")
+	g.Expect(w.status("fleet/eu").LastError).To(ContainSubstring("no answer within 5s"))
+	lift()
+	later(fleet.Ready)
+	c.Fault(mctest.Refuse)
+	later(fleet.Degraded)
+	g.Expect(later(fleet.Backoff)).To(BeNumerically("~", 10, 5), "so many are two minutes")
+	c.Clear()
+	later(fleet.Ready)
+	g.Expect(w.engagements.of("fleet/eu")).To(HaveLen(2))
+}
