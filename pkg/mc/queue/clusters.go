@@ -70,14 +70,28 @@ func (q *Queue[request]) Resume(clusterName multicluster.ClusterName, reason Hol
 	q.log.V(4).Info("Resuming cluster", "cluster", clusterName, "reason", reason)
 }
 
+// SetMaxPerCluster replaces the bound of Options.MaxPerCluster from now on: what
+// workers have they keep until Done.
+func (q *Queue[request]) SetMaxPerCluster(limit int) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+
+	q.maxPerCluster = limit
+	for _, c := range q.clusters {
+		q.settleLocked(c)
+	}
+}
+
 // Drop removes a cluster: all of its waiting and delayed requests, and its
 // holds. Requests that are with a worker stay with it until Done and count
 // towards the cap and its worker time until then, but what that worker requeues
-// is ignored; see the package comment. The rate limiter forgets all of these requests. One
-// that is neither queued nor with a worker, and that was not forgotten when it
-// was Done (controller-runtime does not after a reconcile.TerminalError), is
-// not known to the queue, and stays known to the rate limiter. The cluster may
-// be used again at once, as a new one.
+// is ignored; see the package comment. The cluster may be used again at once,
+// as a new one.
+//
+// The rate limiter forgets all of these requests. One that is neither queued
+// nor with a worker, and that was not forgotten when it was Done
+// (controller-runtime does not after a reconcile.TerminalError), is not known
+// to the queue, and stays known to the rate limiter.
 func (q *Queue[request]) Drop(clusterName multicluster.ClusterName) {
 	q.mu.Lock()
 	c, ok := q.clusters[clusterName]

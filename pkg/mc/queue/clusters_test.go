@@ -194,6 +194,19 @@ func TestDrop(t *testing.T) {
 			time.Sleep(time.Second)
 			next.returns(t, got{item: "a/1"})
 		}},
+		{"any add of a source is the cluster's return, also delayed or rate limited", func(t *testing.T, q *queue.Queue[string]) {
+			q.AddWithOpts(opts{}, "a/1", "a/2")
+			wantNext(t, q, "a/1", "a/2")
+			q.Drop("a")
+			q.AddFromSource(opts{After: time.Second}, "a/1")
+			q.AddFromSource(opts{RateLimited: true}, "a/2")
+			q.AddRateLimited("a/1") // the old run's
+			wantDepth(t, q, "a", queue.Depth{Delayed: 2, Processing: 2})
+			q.Done("a/1")
+			q.Done("a/2")
+			time.Sleep(time.Second)
+			wantNext(t, q, "a/2", "a/1")
+		}},
 		{"a request with no worker is new at once, however it is added", func(t *testing.T, q *queue.Queue[string]) {
 			q.AddWithOpts(opts{}, "a/1", "a/2")
 			wantNext(t, q, "a/1")
@@ -261,6 +274,27 @@ func TestDrop(t *testing.T) {
 			})
 		})
 	}
+}
+
+func TestTheCapCanBeChangedWhileWorkersWait(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := newQueue(t, queue.Options[string]{})
+		q.AddWithOpts(opts{}, "a/1", "a/2", "a/3", "a/4", "b/1")
+		wantNext(t, q, "a/1", "b/1")
+		q.SetMaxPerCluster(1)
+		next := []getting{get(q), get(q), get(q)}
+		next[0].blocks(t)
+		q.SetMaxPerCluster(3)
+		wantDepth(t, q, "a", queue.Depth{Waiting: 1, Processing: 3})
+		q.SetMaxPerCluster(1)
+		q.Done("a/1")
+		wantDepth(t, q, "a", queue.Depth{Waiting: 1, Processing: 2})
+		q.SetMaxPerCluster(0)
+		wantDepth(t, q, "a", queue.Depth{Processing: 3})
+		for _, n := range next {
+			<-n.result
+		}
+	})
 }
 
 func TestDepth(t *testing.T) {

@@ -10,13 +10,16 @@
 // (sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue), and
 // controller-runtime's own controller runs on it:
 //
-//	options.NewQueue = func(name string, limiter workqueue.TypedRateLimiter[mcreconcile.Request]) workqueue.TypedRateLimitingInterface[mcreconcile.Request] {
-//		return queue.New(name, queue.Options[mcreconcile.Request]{
+//	options.NewQueue = func(name string, limiter workqueue.TypedRateLimiter[request]) workqueue.TypedRateLimitingInterface[request] {
+//		return queue.New(name, queue.Options[request]{
 //			RateLimiter:   limiter,
-//			ClusterOf:     mcreconcile.Request.Cluster,
+//			ClusterOf:     request.Cluster,
 //			MaxPerCluster: options.MaxConcurrentReconciles - 1,
 //		})
 //	}
+//
+// Controllers of pkg/mc/controller have one without that, and set its options
+// with FairQueue of that package.
 //
 // # What it shares with controller-runtime's queue
 //
@@ -81,17 +84,20 @@
 //
 //   - adds with a delay and rate-limited adds are taken for the worker's own
 //     requeue, and ignored;
-//   - plain adds are taken for the cluster's return, and kept. The request is
-//     served after Done of the old run, so that it never runs twice at once.
+//   - plain adds, and all that are made with [Queue.AddFromSource], are taken
+//     for the cluster's return, and kept. The request is served after Done of
+//     the old run, so that it never runs twice at once.
 //
-// For any other request of the cluster every add counts as new at once. So
+// Sources whose adds may be delayed, or rate limited, therefore use
+// AddFromSource, as those of pkg/mc/controller do. For any other request of the cluster every add counts as new at once. So
 // stop a cluster's sources before Drop: what they add later would be queued.
 //
 // # Implementation
 //
 // Every operation is O(log n), save Drop, which is so for each request it
-// removes, and Get, which may move some clusters whose requests are with
-// workers: each once for every 50 ms of its worker time. One goroutine per queue promotes delayed requests and
-// updates metrics. Nothing is kept for a cluster that has no requests, no
-// holds and no worker.
+// removes, SetMaxPerCluster, for each cluster, and Get, which may move some
+// clusters whose requests are with workers: each once for every 50 ms of its
+// worker time. One goroutine per queue promotes delayed requests and updates
+// metrics. Nothing is kept for a cluster that has no requests, no holds and no
+// worker.
 package queue

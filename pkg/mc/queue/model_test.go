@@ -81,6 +81,11 @@ func (m *model) add(key string, priority int, after time.Duration, rateLimited b
 		}
 		return
 	}
+	m.addFromSource(key, priority, after, rateLimited)
+}
+
+func (m *model) addFromSource(key string, priority int, after time.Duration, rateLimited bool) {
+	item := m.items[key]
 	if rateLimited {
 		limit := min(modelBaseDelay<<m.failures[key], modelMaxDelay)
 		m.failures[key]++

@@ -58,6 +58,7 @@ var (
 			call: rapid.SampledFrom([]string{
 				"nothing", "Add", "Add", "Add", "AddAfter", "AddRateLimited", "Get", "Get", "Get",
 				"Done", "Done", "Forget", "Hold", "Resume", "Drop", "sleep", "sleep long",
+				"AddFromSource", "AddFromSourceAfter", "AddFromSourceRateLimited", "SetMaxPerCluster",
 			}).Draw(t, "call"),
 			key:      rapid.SampledFrom(modelKeys).Draw(t, "key"),
 			cluster:  rapid.SampledFrom(modelClusters).Draw(t, "cluster"),
@@ -109,6 +110,15 @@ func apply(q *queue.Queue[string], m *model, o operation, taken chan<- got) []go
 	case "Add":
 		q.AddWithOpts(opts{Priority: &o.priority}, o.key)
 		m.add(o.key, o.priority, 0, false)
+	case "AddFromSource":
+		q.AddFromSource(opts{Priority: &o.priority}, o.key)
+		m.addFromSource(o.key, o.priority, 0, false)
+	case "AddFromSourceAfter":
+		q.AddFromSource(opts{Priority: &o.priority, After: o.duration}, o.key)
+		m.addFromSource(o.key, o.priority, o.duration, false)
+	case "AddFromSourceRateLimited":
+		q.AddFromSource(opts{Priority: &o.priority, RateLimited: true}, o.key)
+		m.addFromSource(o.key, o.priority, 0, true)
 	case "AddAfter":
 		q.AddWithOpts(opts{Priority: &o.priority, After: o.duration}, o.key)
 		m.add(o.key, o.priority, o.duration, false)
@@ -138,6 +148,9 @@ func apply(q *queue.Queue[string], m *model, o operation, taken chan<- got) []go
 	case "Resume":
 		q.Resume(o.cluster, o.reason)
 		m.resume(o.cluster, o.reason)
+	case "SetMaxPerCluster":
+		q.SetMaxPerCluster(o.index % 4)
+		m.limit = o.index % 4
 	case "Drop":
 		q.Drop(o.cluster)
 		m.drop(o.cluster)

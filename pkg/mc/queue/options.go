@@ -22,11 +22,11 @@ type Options[request comparable] struct {
 	ClusterOf func(request) multicluster.ClusterName
 
 	// MaxPerCluster bounds how many requests of one cluster may be with
-	// workers at the same time, those handed out before a Drop included. A
-	// controller with more than one worker passes one less than it has, so
-	// that a cluster which hangs leaves a worker for the others that come. How
-	// workers are shared below the bound is not an option: see the package
-	// comment on worker time. Default, and for anything below 1: no bound.
+	// workers at the same time, those handed out before a Drop included. With
+	// one less than a controller has workers, a cluster that hangs leaves one
+	// for the others that come. How workers are shared below the bound is not
+	// an option: see the package comment on worker time. SetMaxPerCluster
+	// changes it later. Default, and for anything below 1: no bound.
 	MaxPerCluster int
 
 	// RateLimiter says how long a rate-limited add waits. Default: each
@@ -44,8 +44,8 @@ type Options[request comparable] struct {
 	// Hold, Resume and Drop do at verbosity 4. Default: no log.
 	Log logr.Logger
 
-	// Clock is what the queue takes time from, worker time included. Default: the real clock, which
-	// in a testing/synctest bubble is the bubble's.
+	// Clock is what the queue takes time from, worker time included. Default:
+	// the real clock, which in a testing/synctest bubble is the bubble's.
 	Clock clock.WithTicker
 }
 

@@ -21,12 +21,11 @@ var _ priorityqueue.PriorityQueue[int] = (*Queue[int])(nil)
 // Queue is a priority queue that is fair to clusters. All methods may be
 // called from any goroutine.
 type Queue[request comparable] struct {
-	clusterOf     func(request) multicluster.ClusterName
-	maxPerCluster int
-	rateLimiter   workqueue.TypedRateLimiter[request]
-	log           logr.Logger
-	clock         clock.WithTicker
-	began         time.Time
+	clusterOf   func(request) multicluster.ClusterName
+	rateLimiter workqueue.TypedRateLimiter[request]
+	log         logr.Logger
+	clock       clock.WithTicker
+	began       time.Time
 
 	// rescheduled tells the timer loop that another entry is due first.
 	rescheduled chan struct{}
@@ -40,7 +39,8 @@ type Queue[request comparable] struct {
 	// changed wakes workers in Get, and callers of ShutDownWithDrain.
 	changed sync.Cond
 
-	clusters map[multicluster.ClusterName]*cluster[request]
+	maxPerCluster int
+	clusters      map[multicluster.ClusterName]*cluster[request]
 	// turns has the clusters that a worker may take an entry of right now.
 	turns heap[*cluster[request]]
 	// bands by priority, of those priorities that there are lanes of.
@@ -105,7 +105,21 @@ func (q *Queue[request]) AddWithOpts(opts priorityqueue.AddOpts, items ...reques
 	}
 }
 
+// AddFromSource is AddWithOpts for a source of a cluster that is there: what it
+// adds is no requeue, also with a delay or rate limited, and is never ignored
+// because the cluster was dropped.
+func (q *Queue[request]) AddFromSource(opts priorityqueue.AddOpts, items ...request) {
+	for _, item := range items {
+		q.addAs(opts, item, false)
+	}
+}
+
 func (q *Queue[request]) add(opts priorityqueue.AddOpts, key request) {
+	q.addAs(opts, key, opts.RateLimited || opts.After > 0)
+}
+
+// addAs adds a request, which may be the requeue of one that a worker has.
+func (q *Queue[request]) addAs(opts priorityqueue.AddOpts, key request, requeue bool) {
 	delay := opts.After
 	if opts.RateLimited {
 		if q.ShuttingDown() {
@@ -115,7 +129,6 @@ func (q *Queue[request]) add(opts priorityqueue.AddOpts, key request) {
 			delay = limit
 		}
 	}
-	requeue := opts.RateLimited || opts.After > 0
 	kept := q.enqueue(q.clusterOf(key), key, ptr.Deref(opts.Priority, 0), delay, requeue)
 	if !kept && opts.RateLimited {
 		q.rateLimiter.Forget(key)
