@@ -50,10 +50,12 @@ func experiments() []experiment {
 			{name: "  with / without", format: measure.Decimal, compare: alone, goal: atMost(3)},
 			{name: "  of that in the queue, p99", format: measure.Milliseconds},
 		}},
-		{name: "slow-neighbour", run: slowNeighbour, rounds: 3, rows: []row{
+		{name: "slow-neighbour", run: slowNeighbour, rounds: 1, rows: []row{
 			{name: "others' reconciles per second", format: measure.Integer},
 			{name: "  beside a slow cluster", format: measure.Integer},
 			{name: "  with / without", format: measure.Decimal, compare: alone, goal: atLeast(0.9)},
+			{name: "  that had all workers before", format: measure.Integer},
+			{name: "  with / without", format: measure.Decimal, compare: alone},
 		}},
 		{name: "dead-clusters", run: deadClusters, rows: []row{
 			{name: "healthy clusters up, none dead", format: measure.Seconds},

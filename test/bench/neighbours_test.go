@@ -92,47 +92,86 @@ func sample(tb testing.TB, c *mctest.Cluster, r, cached *record, name string, en
 }
 
 // slowNeighbour measures how many reconciles per second all clusters but one
-// get while they have more than the workers can do, with nothing to do in that
-// one and with reconciles there that take very long.
+// get while they have more than the workers can do: with nothing to do in that
+// one, with reconciles there that take very long and come when the others are
+// at work, and with such that come while the workers have nothing else to do.
 func slowNeighbour(tb testing.TB, start contestant, s size) []float64 {
 	tb.Helper()
+	without := othersPerSecond(tb, start, s, never)
+	later := othersPerSecond(tb, start, s, afterOthers)
+	first := othersPerSecond(tb, start, s, beforeOthers)
+	return []float64{without, later, later / without, first, first / without}
+}
+
+// turn is when the slow cluster gets its work.
+type turn int
+
+const (
+	never turn = iota
+	afterOthers
+	beforeOthers
+)
+
+func othersPerSecond(tb testing.TB, start contestant, s size, slowOnes turn) float64 {
+	tb.Helper()
+	const work = 10 * time.Millisecond
 	home, fleet := mctest.New(tb), newFleet(tb, s.clusters)
 	defer closeFleet(fleet)
 	slow, others := fleet.Cluster(0), fleet.Clusters()[1:]
-	seen, held := newRecord(), newRecord()
-	c := start(tb, home, observer{reconcile: func(o object) {
-		if o.cluster == slow.Name() {
-			held.reconcile(o)
-			if o.name != first {
-				time.Sleep(s.slow)
+	seen, held, queued, over := newRecord(), newRecord(), newRecord(), make(chan struct{})
+	c := start(tb, home, observer{
+		reconcile: func(o object) {
+			takes := work
+			if o.cluster != slow.Name() {
+				seen.reconcile(o)
+			} else {
+				held.reconcile(o)
+				takes = s.slow
 			}
-			return
-		}
-		seen.reconcile(o)
-		time.Sleep(work)
-	}})
+			if o.name == first {
+				return
+			}
+			select {
+			case <-time.After(takes):
+			case <-over:
+			}
+		},
+		delivered: func(name string) {
+			if strings.HasPrefix(name, "slow") {
+				queued.reconcile(object{slow.Name(), name})
+			}
+		},
+	})
 	defer c.stop()
+	defer close(over)
 	joinAll(c, fleet.Clusters())
 	seen.await(tb, len(others))
 	held.await(tb, 1)
 
-	window := 5 * s.slow
-	each := workers*int(window/work)/len(others) + 1
-	perSecond := func(name string, begin func()) float64 {
-		before := seen.count()
-		burst(tb, name, each, others...)()
-		seen.await(tb, before+workers)
-		begin()
-		from, began := seen.count(), time.Now()
-		<-time.After(window)
-		return float64(seen.count()-from) / time.Since(began).Seconds()
+	// Half of the others have work before the slow one does, and the other half
+	// have enough to go on with after that.
+	window, half := 3*s.slow, len(others)/2
+	enough := func(d time.Duration) int { return workers*int(d/work)/half + 1 }
+	early := burst(tb, "early", enough(window/10), others[:half]...)
+	late := burst(tb, "late", enough(window), others[half:]...)
+	slowly := burst(tb, "slow", 3*workers, slow)
+	if slowOnes != beforeOthers {
+		early()
+		seen.await(tb, len(others)+1)
 	}
-	without := perSecond("without", func() {})
-	seen.await(tb, len(others)*(1+each))
-	release := burst(tb, "slow", 6*workers, slow)
-	with := perSecond("with", func() {
-		release()
+	if slowOnes != never {
+		slowly()
+		queued.await(tb, 3*workers)
+	}
+	if slowOnes == beforeOthers {
+		held.await(tb, workers) // the first, and one for each worker but one
+		early()
+	}
+	late()
+	if slowOnes == afterOthers {
 		held.await(tb, 2)
-	})
-	return []float64{without, with, with / without}
+	}
+	from, began := seen.count(), time.Now()
+	<-time.After(window)
+	return float64(seen.count()-from) / time.Since(began).Seconds()
 }

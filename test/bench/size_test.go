@@ -34,7 +34,7 @@ var full = size{
 	events:   10_000,
 	noise:    20_000,
 	quiet:    3 * time.Second,
-	slow:     time.Second,
+	slow:     10 * time.Second,
 	cycles:   1000,
 }
 
