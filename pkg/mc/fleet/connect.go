@@ -10,6 +10,7 @@ import (
 	"io"
 	"time"
 
+	"github.com/go-logr/logr"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
@@ -21,7 +22,7 @@ import (
 // connect makes the cluster of the attempt's profile and engages it. After an
 // error nothing of the attempt remains.
 func (k *keeper) connect(a *attempt, p *place) (*member, error) {
-	k.setStatus(Connecting, k.status.Load().LastError)
+	k.setStatus(Connecting, k.status.Load().LastError, func(log logr.Logger) { log.V(1).Info("Cluster is being connected") })
 	started := k.fleet.options.Clock.Now()
 	way, err := k.approach(a, nil)
 	if err != nil {
@@ -43,14 +44,16 @@ func (k *keeper) connect(a *attempt, p *place) (*member, error) {
 		return nil, explain(a, err)
 	}
 	k.note(way)
-	k.enter(Ready)
-	k.log.Info("Cluster is engaged", "server", way.server, "provider", way.provider, "after", k.fleet.options.Clock.Since(started).Round(time.Millisecond).String())
+	k.setStatus(Ready, "", func(log logr.Logger) {
+		after := k.fleet.options.Clock.Since(started).Round(time.Millisecond)
+		log.Info("Cluster is engaged", "server", way.server, "provider", way.provider, "after", after.String())
+	})
 	return m, nil
 }
 
 // engage makes and starts the member's cluster and tells of it.
 func (k *keeper) engage(ctx context.Context, m *member) (err error) {
-	k.setStatus(Syncing, k.status.Load().LastError)
+	k.setStatus(Syncing, k.status.Load().LastError, func(log logr.Logger) { log.V(1).Info("Cluster has answered, its caches are filled") })
 	if m.Cluster, err = k.newCluster(ctx, m); err != nil {
 		return fmt.Errorf("cannot make the cluster: %w", err)
 	}

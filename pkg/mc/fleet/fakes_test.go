@@ -211,6 +211,12 @@ func start(t *testing.T, clusters []*mctest.Cluster, change ...func(*fleet.Optio
 // startWith is start with something around the engagements.
 func startWith(t *testing.T, clusters []*mctest.Cluster, aware func(*engagements) multicluster.Aware, change ...func(*fleet.Options)) *world {
 	t.Helper()
+	return startIn(t.Context(), t, clusters, aware, change...)
+}
+
+// startIn is startWith with what is in the context, such as a logger.
+func startIn(ctx context.Context, t *testing.T, clusters []*mctest.Cluster, aware func(*engagements) multicluster.Aware, change ...func(*fleet.Options)) *world {
+	t.Helper()
 	w := &world{list: newList(), method: newMethod(clusters...), engagements: &engagements{}}
 	options := fleet.Options{
 		Source:         w.list,
@@ -226,7 +232,7 @@ func startWith(t *testing.T, clusters []*mctest.Cluster, aware func(*engagements
 	if w.Fleet, err = fleet.New(options); err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithCancel(t.Context())
+	ctx, cancel := context.WithCancel(ctx)
 	ended := make(chan error, 1)
 	go func() { ended <- w.Start(ctx, aware(w.engagements)) }()
 	var once sync.Once

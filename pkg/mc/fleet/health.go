@@ -113,7 +113,6 @@ func (h *health) take(a answer) error {
 		h.show()
 	}
 	if h.failures == threshold {
-		h.log.Info("Cluster is degraded: its requests wait", "error", a.err.Error())
 		h.tell(false)
 	}
 	if down := h.fleet.options.Clock.Since(h.since); down >= h.fleet.options.Probe.DropAfter {
@@ -132,7 +131,6 @@ func (h *health) recovered() {
 	h.failures, h.err = 0, nil
 	h.show()
 	if wasDegraded {
-		h.log.Info("Cluster is ready again")
 		h.tell(true)
 	}
 }

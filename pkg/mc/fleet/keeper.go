@@ -57,7 +57,6 @@ func newKeeper(ctx context.Context, f *Fleet, aware multicluster.Aware, name mul
 	k.ctx, k.leave = context.WithCancel(log.IntoContext(ctx, k.log))
 	k.latest.Store(profile)
 	k.status.Store(&ClusterStatus{Name: name, Profile: inventory.KeyOf(profile), State: Pending, Since: f.options.Clock.Now()})
-	transitions.WithLabelValues(string(Pending)).Inc()
 	return k
 }
 
@@ -128,6 +127,7 @@ func (k *keeper) wake() {
 // run keeps the cluster until the keeper's context ends.
 func (k *keeper) run() {
 	defer close(k.done)
+	k.arrived(Pending, func(log logr.Logger) { log.V(1).Info("Cluster is on the roll") })
 	if k.predecessor != nil {
 		<-k.predecessor.done
 		k.predecessor = nil
@@ -140,51 +140,50 @@ func (k *keeper) run() {
 			break // the keeper's context has ended
 		}
 		a := k.try()
+		var retry time.Duration
 		m, err := k.connect(a, p)
 		k.end(a)
 		if err != nil {
 			p.leave()
-			k.lost(err)
+			retry = k.lost(err, &backoff)
 		} else {
 			engaged := k.fleet.options.Clock.Now()
 			err = serve(k, m)
-			k.lost(err)
-			k.disengage(m)
 			if k.fleet.options.Clock.Since(engaged) > k.fleet.options.MaxBackoff {
 				backoff = k.newBackoff()
 			}
+			retry = k.lost(err, &backoff)
+			k.disengage(m)
 		}
 		next = untried
 		switch {
-		case k.ctx.Err() != nil:
-		case errors.Is(err, errSuperseded):
+		case retry == 0:
+		case k.awaitRetry(a.profile, retry):
 			backoff = k.newBackoff()
-		case errors.Is(err, errOtherCluster):
-			k.log.Info("Cluster is engaged anew", "reason", err.Error())
 		default:
-			delay := backoff.Step()
-			k.log.Info("Cluster cannot be reached or used, trying again", "error", err.Error(), "after", delay.Round(time.Millisecond).String())
-			if k.awaitRetry(a.profile, delay) {
-				backoff = k.newBackoff()
-			} else {
-				next = failed
-			}
+			next = failed
 		}
 	}
 }
 
-// lost notes why there is no cluster to be engaged, or not for long.
-func (k *keeper) lost(err error) {
+// lost notes why there is no cluster to be engaged, or not for long, and returns
+// how long to wait before the next attempt.
+func (k *keeper) lost(err error, backoff *wait.Backoff) (retry time.Duration) {
 	switch {
 	case k.ctx.Err() != nil:
-		k.enter(Leaving)
+		k.setStatus(Leaving, "", func(log logr.Logger) { log.V(1).Info("Cluster is leaving") })
 	case errors.Is(err, errSuperseded):
-		k.setStatus(Pending, k.status.Load().LastError)
+		*backoff = k.newBackoff()
+		k.setStatus(Pending, k.status.Load().LastError, func(log logr.Logger) { log.V(1).Info("Cluster is connected in another way") })
 	case errors.Is(err, errOtherCluster):
-		k.fail(Pending, err)
+		k.setStatus(Pending, err.Error(), func(log logr.Logger) { log.Info("Cluster is engaged anew", "reason", err.Error()) })
 	default:
-		k.fail(Backoff, err)
+		retry = backoff.Step()
+		k.setStatus(Backoff, err.Error(), func(log logr.Logger) {
+			log.Info("Cluster cannot be reached or used, trying again", "error", err.Error(), "after", retry.Round(time.Millisecond).String())
+		})
 	}
+	return retry
 }
 
 func (k *keeper) newBackoff() wait.Backoff {
@@ -214,25 +213,25 @@ func (k *keeper) awaitRetry(failed *inventory.Profile, delay time.Duration) (cha
 	}
 }
 
-// enter notes a state, with no error.
-func (k *keeper) enter(state State) {
-	k.setStatus(state, "")
-}
-
-// fail notes a state and what went wrong.
-func (k *keeper) fail(state State, err error) {
-	k.setStatus(state, err.Error())
-}
-
-func (k *keeper) setStatus(state State, lastError string) {
-	next := *k.status.Load()
-	if next.State != state {
-		next.State, next.Since = state, k.fleet.options.Clock.Now()
-		transitions.WithLabelValues(string(state)).Inc()
-		k.log.V(1).Info("Cluster has come to another state", "state", state)
-	}
+// setStatus notes the state and what failed last, "" for nothing. It says so if
+// the state is another one.
+func (k *keeper) setStatus(state State, lastError string, say func(logr.Logger)) {
+	last := *k.status.Load()
+	next := last
 	next.LastError = lastError
+	if last.State == state {
+		k.status.Store(&next)
+		return
+	}
+	next.State, next.Since = state, k.fleet.options.Clock.Now()
 	k.status.Store(&next)
+	k.arrived(state, say)
+}
+
+// arrived counts a transition and logs it, each once.
+func (k *keeper) arrived(state State, say func(logr.Logger)) {
+	transitions.WithLabelValues(string(state)).Inc()
+	say(k.log.WithValues("state", state))
 }
 
 // note takes down how the cluster is reached, and who it is as far as that is

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/go-logr/logr"
 	"k8s.io/apimachinery/pkg/util/wait"
 
 	"github.com/rollcall-dev/rollcall/pkg/inventory"
@@ -118,12 +119,15 @@ func (s *service) isNews() bool {
 
 // show makes the status say how the cluster is.
 func (s *service) show() {
+	again := func(log logr.Logger) { log.Info("Cluster is ready again") }
 	switch {
 	case s.health.degraded():
-		s.fail(Degraded, s.health.err)
+		s.setStatus(Degraded, s.health.err.Error(), func(log logr.Logger) {
+			log.Info("Cluster is degraded: its requests wait", "error", s.health.err.Error())
+		})
 	case s.accessErr != nil:
-		s.fail(Ready, s.accessErr)
+		s.setStatus(Ready, s.accessErr.Error(), again)
 	default:
-		s.enter(Ready)
+		s.setStatus(Ready, "", again)
 	}
 }

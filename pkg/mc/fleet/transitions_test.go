@@ -1,0 +1,171 @@
+// Copyright The Rollcall Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package fleet_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/go-logr/logr/funcr"
+	. "github.com/onsi/gomega"
+	"k8s.io/client-go/rest"
+	clocktesting "k8s.io/utils/clock/testing"
+	"sigs.k8s.io/controller-runtime/pkg/cluster"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/rollcall-dev/rollcall/pkg/inventory"
+	"github.com/rollcall-dev/rollcall/pkg/mc/fleet"
+	"github.com/rollcall-dev/rollcall/pkg/mc/mctest"
+	"github.com/rollcall-dev/rollcall/pkg/mc/multicluster"
+)
+
+// diary is a logger that takes down the states which clusters have come to, and
+// what Status says in that moment.
+type diary struct {
+	logr.LogSink
+	status func() []fleet.ClusterStatus
+
+	mu      *sync.Mutex // guards what follows
+	lines   *[]string
+	states  map[fleet.State]int
+	current any // the state of a line to come
+}
+
+func newDiary() *diary {
+	return &diary{
+		LogSink: funcr.New(func(string, string) {}, funcr.Options{Verbosity: 1}).GetSink(),
+		mu:      &sync.Mutex{}, lines: &[]string{}, states: map[fleet.State]int{},
+	}
+}
+
+// WithValues implements logr.LogSink.
+func (d *diary) WithValues(values ...any) logr.LogSink {
+	with := *d
+	for i := 0; i+1 < len(values); i += 2 {
+		if values[i] == "state" {
+			with.current = values[i+1]
+		}
+	}
+	return &with
+}
+
+// Info implements logr.LogSink.
+func (d *diary) Info(level int, msg string, values ...any) {
+	if d.current == nil {
+		return // of no transition
+	}
+	state := d.current.(fleet.State)
+	line := fmt.Sprintf("V(%d) %s: %s", level, state, msg)
+	if all := d.status(); len(all) != 1 || all[0].State != state {
+		line += fmt.Sprintf(", but the status is %v", all)
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	*d.lines = append(*d.lines, line)
+	d.states[state]++
+}
+
+// take returns the lines since the last time.
+func (d *diary) take() []string {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	lines := *d.lines
+	*d.lines = nil
+	return lines
+}
+
+func TestEachTransitionIsLoggedAndCountedOnceAndCanBeRead(t *testing.T) {
+	g := NewWithT(t)
+	clock := clocktesting.NewFakeClock(time.Now())
+	c := mctest.New(t)
+	d := newDiary()
+	var w *world
+	d.status = func() []fleet.ClusterStatus { return w.Status() }
+	var broken error
+	ctx := log.IntoContext(t.Context(), logr.New(d))
+	w = startIn(ctx, t, []*mctest.Cluster{c}, func(e *engagements) multicluster.Aware { return e }, func(o *fleet.Options) {
+		o.Clock, o.MinBackoff, o.MaxBackoff = clock, time.Hour, time.Hour
+		o.NewCluster = func(_ context.Context, _ *inventory.Profile, config *rest.Config, opts ...cluster.Option) (cluster.Cluster, error) {
+			if broken != nil {
+				return nil, broken
+			}
+			return cluster.New(config, opts...)
+		}
+	})
+	before := gauges("rollcall_fleet_transitions_total")
+	second := w.secondAddress(c)
+
+	const (
+		pending    = "V(1) Pending: Cluster is on the roll"
+		another    = "V(0) Pending: Cluster is engaged anew"
+		superseded = "V(1) Pending: Cluster is connected in another way"
+		connecting = "V(1) Connecting: Cluster is being connected"
+		syncing    = "V(1) Syncing: Cluster has answered, its caches are filled"
+		ready      = "V(0) Ready: Cluster is engaged"
+		degraded   = "V(0) Degraded: Cluster is degraded: its requests wait"
+		again      = "V(0) Ready: Cluster is ready again"
+		backoff    = "V(0) Backoff: Cluster cannot be reached or used, trying again"
+		leaving    = "V(1) Leaving: Cluster is leaving"
+	)
+	state := w.state("fleet/eu")
+	probe := func() { clock.Step(12 * time.Second) }
+	for _, step := range []struct {
+		name string
+		do   func()
+		tick func() // until the state has come
+		want []string
+	}{
+		{"it refuses connections", func() {
+			c.Fault(mctest.Refuse)
+			w.list.put(profile("eu", c.Config().Host))
+		}, nil, []string{pending, connecting, backoff}},
+		{"it can be reached, but is not made", func() {
+			c.Clear()
+			broken = errors.New("not now")
+			w.method.change()
+		}, nil, []string{connecting, syncing, backoff}},
+		{"it can be used", func() {
+			broken = nil
+			w.method.change()
+		}, nil, []string{connecting, syncing, ready}},
+		{"probes fail", func() { c.Fault(mctest.Unavailable) }, probe, []string{degraded}},
+		{"a probe succeeds", func() { c.Clear() }, probe, []string{again}},
+		{"another cluster is there", func() { c.Rebuild() }, probe, []string{another, connecting, syncing, ready}},
+		{"probes fail for long", func() { c.Fault(mctest.Unavailable) }, probe, []string{degraded, backoff}},
+		{"its profile changes while it hangs", func() {
+			c.Clear()
+			c.Fault(mctest.Hang)
+			c.ResetRequests()
+			asked := func() int { return c.Requests("get", "namespaces") }
+			w.method.change()
+			g.Eventually(asked).WithTimeout(patience).Should(Equal(1))
+			w.list.put(profile("eu", second))
+			g.Eventually(asked).WithTimeout(patience).Should(Equal(2))
+			c.Clear()
+		}, nil, []string{connecting, superseded, connecting, syncing, ready}},
+		{"its profile goes", func() { w.list.remove("eu") }, nil, []string{leaving}},
+	} {
+		step.do()
+		var lines []string
+		g.Eventually(func() []string {
+			if lines = append(lines, d.take()...); len(lines) < len(step.want) && step.tick != nil {
+				step.tick()
+			}
+			return lines
+		}).WithTimeout(patience).WithPolling(20*time.Millisecond).Should(Equal(step.want), step.name)
+	}
+	g.Eventually(state).WithTimeout(patience).Should(BeEmpty())
+	g.Expect(d.take()).To(BeEmpty())
+
+	after := gauges("rollcall_fleet_transitions_total")
+	for state, n := range d.states {
+		g.Expect(after[string(state)]-before[string(state)]).To(BeEquivalentTo(n), "%s is counted as often as it is logged", state)
+	}
+	g.Expect(d.states).To(HaveLen(7), "these are all")
+}
