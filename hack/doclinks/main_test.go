@@ -98,6 +98,14 @@ func TestCheck(t *testing.T) {
 			},
 		},
 		{
+			name: "a code block that shows a part of a file, and one that shows what is not in it",
+			files: map[string]string{
+				"README.md": "<!-- part from: main.go -->\n```go\nfunc a() {}\n```\n<!-- part from: main.go -->\n```go\nfunc c() {}\n```\n",
+				"main.go":   "package main\n\nfunc a() {}\n\nfunc b() {}\n",
+			},
+			want: []string{"README.md:5: main.go: the code block below differs from the file"},
+		},
+		{
 			name: "hidden folders, bin and testdata are left alone",
 			files: map[string]string{
 				".cache/a.md": "[x](x.md)\n", "bin/a.md": "[x](x.md)\n", "pkg/testdata/a.md": "[x](x.md)\n",

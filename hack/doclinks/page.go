@@ -22,18 +22,19 @@ type link struct {
 	target string
 }
 
-// A quote is a code block that shows a file.
+// A quote is a code block that shows a file, or a part of it.
 type quote struct {
 	line int
 	file string
 	text string
+	part bool
 }
 
 var (
 	inlineCode = regexp.MustCompile("`[^`]+`")
 	// [text](target "title"), the reference definition [name]: target, HTML.
 	linkForms = regexp.MustCompile(`\]\(<?([^)\s>]+)>?(?:\s+"[^"]*")?\)|^\s{0,3}\[[^\]]+\]:\s+(\S+)|(?:href|src)="([^"]+)"`)
-	quoteMark = regexp.MustCompile(`^<!-- from: (\S+) -->$`)
+	quoteMark = regexp.MustCompile(`^<!-- (part )?from: (\S+) -->$`)
 	heading   = regexp.MustCompile(`^#{1,6}\s+(.*?)\s*#*$`)
 	linkText  = regexp.MustCompile(`!?\[([^\]]*)\]\([^)]*\)`)
 	anchorTag = regexp.MustCompile(`<a\s+(?:id|name)="([^"]+)"`)
@@ -64,7 +65,7 @@ func parse(text string) page {
 			continue
 		}
 		if match := quoteMark.FindStringSubmatch(line); match != nil {
-			p.quotes = append(p.quotes, quote{line: number, file: match[1]})
+			p.quotes = append(p.quotes, quote{line: number, file: match[2], part: match[1] != ""})
 			quoting = true
 		}
 		if match := heading.FindStringSubmatch(line); match != nil {

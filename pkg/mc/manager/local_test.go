@@ -27,9 +27,10 @@ import (
 // cluster's are nobody's to call.
 type fakeManager struct {
 	manager.Manager
-	err   error // of Add
-	calls []string
-	added []manager.Runnable
+	err    error // of Add
+	logger logr.Logger
+	calls  []string
+	added  []manager.Runnable
 }
 
 func (m *fakeManager) called(method string) { m.calls = append(m.calls, method) }
@@ -43,7 +44,7 @@ func (m *fakeManager) Add(r manager.Runnable) error {
 func (m *fakeManager) Elected() <-chan struct{}         { m.called("Elected"); return nil }
 func (m *fakeManager) Start(context.Context) error      { m.called("Start"); return nil }
 func (m *fakeManager) GetWebhookServer() webhook.Server { m.called("GetWebhookServer"); return nil }
-func (m *fakeManager) GetLogger() logr.Logger           { m.called("GetLogger"); return logr.Logger{} }
+func (m *fakeManager) GetLogger() logr.Logger           { m.called("GetLogger"); return m.logger }
 
 func (m *fakeManager) GetControllerOptions() config.Controller {
 	m.called("GetControllerOptions")

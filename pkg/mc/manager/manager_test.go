@@ -11,11 +11,13 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/go-logr/logr/funcr"
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/cluster"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
@@ -97,6 +99,24 @@ func TestAProviderThatRunsIsStartedOnceWithTheManager(t *testing.T) {
 	stop()
 	g.Expect(p.started()).To(HaveLen(1))
 	g.Expect(comp.running()).To(Equal(1))
+}
+
+func TestAProviderLogsWithTheManagersLogger(t *testing.T) {
+	g := NewWithT(t)
+	var lines []string
+	logger := funcr.New(func(_, line string) { lines = append(lines, line) }, funcr.Options{})
+	local, p := &fakeManager{logger: logger}, &loggingProvider{}
+	wrap(t, local, p)
+	g.Expect(local.added[0].Start(t.Context())).To(Succeed())
+	g.Expect(lines).To(ConsistOf(ContainSubstring("started")))
+}
+
+// loggingProvider logs as a fleet does.
+type loggingProvider struct{ provider }
+
+func (p *loggingProvider) Start(ctx context.Context, _ multicluster.Aware) error {
+	log.FromContext(ctx).Info("started")
+	return nil
 }
 
 func TestAProviderThatFailsForGoodEndsTheManager(t *testing.T) {

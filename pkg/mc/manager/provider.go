@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/rollcall-dev/rollcall/pkg/mc/internal/retry"
 	"github.com/rollcall-dev/rollcall/pkg/mc/multicluster"
@@ -40,7 +41,9 @@ func (r *providerRunnable) NeedLeaderElection() bool {
 // a first one.
 const steadyAfter = 5 * time.Minute
 
+// Start gives the provider the manager's logger, as log.FromContext finds it.
 func (r *providerRunnable) Start(ctx context.Context) error {
+	ctx = log.IntoContext(ctx, r.log)
 	backoff := retry.Backoff()
 	for {
 		started := time.Now()
