@@ -31,8 +31,9 @@ import (
 type Controller = TypedController[mcreconcile.Request]
 
 // Options are those of controller-runtime's controllers. All of them have the
-// effect that they have there. NewQueue defaults to the fair queue of
-// pkg/mc/queue.
+// effect that they have there. NewQueue defaults to a FairQueue with a cap: once
+// the controller has been given a source of many clusters, and the manager has
+// a provider of them, no cluster holds all of the workers.
 type Options = controller.TypedOptions[mcreconcile.Request]
 
 // TypedController reconciles requests of any ClusterAware type.
@@ -86,12 +87,19 @@ func NewTypedUnmanaged[request mcreconcile.ClusterAware[request]](name string, m
 	}
 
 	c := &mcController[request]{
-		name:        name,
-		syncTimeout: options.CacheSyncTimeout,
-		engagements: map[multicluster.ClusterName]*engagement[request]{},
+		name:           name,
+		syncTimeout:    options.CacheSyncTimeout,
+		withPriorities: ptr.Deref(options.UsePriorityQueue, true),
+		engagements:    map[multicluster.ClusterName]*engagement[request]{},
+	}
+	if options.NewQueue == nil {
+		options.NewQueue = FairQueue(queue.Options[request]{Log: options.Logger.WithValues("controller", name)})
+		if mgr.GetProvider() != nil {
+			c.maxPerCluster = options.MaxConcurrentReconciles - 1
+		}
 	}
 	options.Reconciler = &clusterReconciler[request]{controller: c, reconciler: options.Reconciler}
-	options.NewQueue = c.captureQueue(newQueueFunc(options))
+	options.NewQueue = c.captureQueue(options.NewQueue)
 
 	inner, err := controller.NewTypedUnmanaged(name, options)
 	if err != nil {
@@ -108,62 +116,12 @@ func NewTypedUnmanaged[request mcreconcile.ClusterAware[request]](name string, m
 // defaultCacheSyncTimeout is controller-runtime's.
 const defaultCacheSyncTimeout = 2 * time.Minute
 
-// clusterQueue is what a queue must have for the controller to keep a
-// cluster's requests back and to drop them.
-type clusterQueue interface {
-	Hold(multicluster.ClusterName, queue.HoldReason)
-	Resume(multicluster.ClusterName, queue.HoldReason)
-	Drop(multicluster.ClusterName)
-}
-
-// droppingQueue is what a queue must have for the controller not to begin with
-// a request whose cluster has left since it was handed out.
-type droppingQueue[request comparable] interface {
-	Dropped(request) bool
-}
-
-// Why a cluster's requests are held.
-const (
-	syncing   queue.HoldReason = "syncing"   // not all sources have synced
-	unhealthy queue.HoldReason = "unhealthy" // it does not answer
-)
-
-type newQueue[request comparable] = func(string, workqueue.TypedRateLimiter[request]) workqueue.TypedRateLimitingInterface[request]
-
-func newQueueFunc[request mcreconcile.ClusterAware[request]](options controller.TypedOptions[request]) newQueue[request] {
-	if options.NewQueue != nil {
-		return options.NewQueue
-	}
-	return func(name string, rateLimiter workqueue.TypedRateLimiter[request]) workqueue.TypedRateLimitingInterface[request] {
-		q := queue.New(name, queue.Options[request]{
-			ClusterOf:     request.Cluster,
-			MaxPerCluster: max(options.MaxConcurrentReconciles-1, 0),
-			RateLimiter:   rateLimiter,
-			Log:           options.Logger.WithValues("controller", name),
-		})
-		if !ptr.Deref(options.UsePriorityQueue, true) {
-			return plainQueue[request]{TypedRateLimitingInterface: q, fairQueue: q}
-		}
-		return q
-	}
-}
-
-// plainQueue hides from the controller that its queue knows priorities.
-type plainQueue[request comparable] struct {
-	workqueue.TypedRateLimitingInterface[request]
-	fairQueue[request]
-}
-
-type fairQueue[request comparable] interface {
-	clusterQueue
-	depthQueue
-	droppingQueue[request]
-}
-
 type mcController[request mcreconcile.ClusterAware[request]] struct {
 	controller.TypedController[request]
-	name        string
-	syncTimeout time.Duration
+	name           string
+	syncTimeout    time.Duration
+	withPriorities bool
+	maxPerCluster  int // how many workers one cluster may hold if there may be others; 0 for no bound
 
 	// running counts the goroutines that start sources.
 	running sync.WaitGroup
@@ -174,6 +132,8 @@ type mcController[request mcreconcile.ClusterAware[request]] struct {
 	// clusters is the queue where that knows clusters, nil otherwise. It is
 	// set before queue.
 	clusters clusterQueue
+	// addFromSource is how sources enqueue, where that is not queue's AddWithOpts.
+	addFromSource addFunc[request]
 	// watchers are told of engagements.
 	watchers []mcsource.ClusterWatcher
 	// parked has the requests that wait for a cluster to be engaged.
@@ -235,6 +195,7 @@ func (c *mcController[request]) MultiClusterWatch(src mcsource.TypedSource[clien
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.sources = append(c.sources, src)
+	c.capLocked()
 	if c.queue != nil {
 		for _, e := range c.engagements {
 			c.watchLocked(e, src)
@@ -296,6 +257,9 @@ func (c *mcController[request]) start(ctx context.Context, q priorityqueue.Prior
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.queue = q
+	if c.addFromSource == nil {
+		c.addFromSource = q.AddWithOpts
+	}
 	for _, e := range c.engagements {
 		c.launchLocked(e)
 	}
@@ -359,17 +323,6 @@ func (c *mcController[request]) engagement(name multicluster.ClusterName) (e *en
 	defer c.mu.RUnlock()
 	e = c.engagements[name]
 	return e, e != nil && len(e.unsynced) == 0
-}
-
-// captureQueue remembers the queue that the controller is given.
-func (c *mcController[request]) captureQueue(newQueue newQueue[request]) newQueue[request] {
-	return func(name string, rateLimiter workqueue.TypedRateLimiter[request]) workqueue.TypedRateLimitingInterface[request] {
-		q := newQueue(name, rateLimiter)
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		c.clusters, _ = q.(clusterQueue)
-		return q
-	}
 }
 
 // starter is a source without events. The controller starts it with all

@@ -68,7 +68,7 @@ func (c *mcController[request]) watchLocked(e *engagement[request], src mcsource
 	if c.stopped {
 		return
 	}
-	q := &engagedQueue[request]{PriorityQueue: c.queue, engagement: e}
+	q := &engagedQueue[request]{PriorityQueue: c.queue, add: c.addFromSource, engagement: e}
 	e.unsynced = append(e.unsynced, q)
 	if len(e.unsynced) == 1 {
 		e.synced = make(chan struct{})
@@ -139,22 +139,23 @@ func (e *engagement[request]) lastErrorLocked() string {
 // once that has ended, what they add is ignored.
 type engagedQueue[request mcreconcile.ClusterAware[request]] struct {
 	priorityqueue.PriorityQueue[request]
+	add        addFunc[request]
 	engagement *engagement[request]
 	lastError  string // why the source could not start or has not synced; the controller's lock guards it
 }
 
 func (q *engagedQueue[request]) Add(item request) {
-	q.engagement.enqueue(func() { q.PriorityQueue.Add(item) })
+	q.AddWithOpts(priorityqueue.AddOpts{}, item)
 }
 
 func (q *engagedQueue[request]) AddAfter(item request, duration time.Duration) {
-	q.engagement.enqueue(func() { q.PriorityQueue.AddAfter(item, duration) })
+	q.AddWithOpts(priorityqueue.AddOpts{After: duration}, item)
 }
 
 func (q *engagedQueue[request]) AddRateLimited(item request) {
-	q.engagement.enqueue(func() { q.PriorityQueue.AddRateLimited(item) })
+	q.AddWithOpts(priorityqueue.AddOpts{RateLimited: true}, item)
 }
 
 func (q *engagedQueue[request]) AddWithOpts(opts priorityqueue.AddOpts, items ...request) {
-	q.engagement.enqueue(func() { q.PriorityQueue.AddWithOpts(opts, items...) })
+	q.engagement.enqueue(func() { q.add(opts, items...) })
 }

@@ -6,6 +6,8 @@ package controller_test
 import (
 	"context"
 	"errors"
+	"os"
+	"os/exec"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -53,6 +55,28 @@ func TestTheOptionsOfControllerRuntimeHaveTheirEffect(t *testing.T) {
 		})
 	})
 
+	t.Run("RecoverPanic false lets a panic end the process", func(t *testing.T) {
+		if os.Getenv("PANIC_IN_RECONCILE") != "" {
+			reconciling := make(chan struct{})
+			c := newController(t, reconcilerFunc(func(context.Context, mcreconcile.Request) (reconcile.Result, error) {
+				defer close(reconciling)
+				panic("for good")
+			}), mccontroller.Options{RecoverPanic: ptr.To(false)})
+			g := NewWithT(t)
+			g.Expect(c.MultiClusterWatch(newFakeSource("a"))).To(Succeed())
+			start(t, c)
+			g.Expect(c.Engage(t.Context(), "eu", &fakeCluster{})).To(Succeed())
+			<-reconciling
+			return
+		}
+		process := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^"+t.Name()+"$")
+		process.Env = append(os.Environ(), "PANIC_IN_RECONCILE=1")
+		output, err := process.CombinedOutput()
+		g := NewWithT(t)
+		g.Expect(err).To(BeAssignableToTypeOf(&exec.ExitError{}))
+		g.Expect(string(output)).To(ContainSubstring("panic: for good"))
+	})
+
 	t.Run("RateLimiter decides when a failed request comes again", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			g := NewWithT(t)
@@ -91,50 +115,22 @@ func TestTheOptionsOfControllerRuntimeHaveTheirEffect(t *testing.T) {
 	})
 }
 
-func TestMaxConcurrentReconcilesIsTheNumberOfWorkersAndNoClusterHoldsAllOfThem(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		g := NewWithT(t)
-		rec := &recorder{block: true}
-		c, src := run(t, rec, mccontroller.Options{MaxConcurrentReconciles: 4})
-		for _, object := range []string{"b", "c", "d", "e"} {
-			src.enqueue("eu", object)
-		}
-		synctest.Wait()
-		g.Expect(rec.seen()).To(HaveLen(3), "one worker is left to others")
-		g.Expect(c.Engage(t.Context(), "us", &fakeCluster{})).To(Succeed())
-		synctest.Wait()
-		g.Expect(rec.seen()).To(HaveLen(4))
-		g.Expect(rec.seen()).To(ContainElement("us/a"))
-	})
-}
-
-func TestTheCapOfWorkersOfOneClusterCanBeSet(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		g := NewWithT(t)
-		rec := &recorder{block: true}
-		_, src := run(t, rec, mccontroller.Options{
-			MaxConcurrentReconciles: 4,
-			NewQueue: func(name string, limiter workqueue.TypedRateLimiter[mcreconcile.Request]) workqueue.TypedRateLimitingInterface[mcreconcile.Request] {
-				return queue.New(name, queue.Options[mcreconcile.Request]{
-					ClusterOf: mcreconcile.Request.Cluster, RateLimiter: limiter, MaxPerCluster: 2,
-				})
-			},
-		})
-		src.enqueue("eu", "b")
-		src.enqueue("eu", "c")
-		synctest.Wait()
-		g.Expect(rec.seen()).To(HaveLen(2))
-	})
-}
-
 func TestHigherPrioritiesComeFirst(t *testing.T) {
+	fair := mccontroller.FairQueue(queue.Options[mcreconcile.Request]{})
+	ownQueue := func(name string, _ workqueue.TypedRateLimiter[mcreconcile.Request]) workqueue.TypedRateLimitingInterface[mcreconcile.Request] {
+		return priorityqueue.New[mcreconcile.Request](name)
+	}
 	for _, tc := range []struct {
 		name       string
 		priorities *bool
+		newQueue   func(string, workqueue.TypedRateLimiter[mcreconcile.Request]) workqueue.TypedRateLimitingInterface[mcreconcile.Request]
 		want       []string
 	}{
-		{"by default", nil, []string{"eu/a", "eu/high", "eu/low"}},
-		{"unless the priority queue is turned off", ptr.To(false), []string{"eu/a", "eu/low", "eu/high"}},
+		{"by default", nil, nil, []string{"eu/a", "eu/high", "eu/low"}},
+		{"in a queue with options of its own", nil, fair, []string{"eu/a", "eu/high", "eu/low"}},
+		{"unless the priority queue is turned off", ptr.To(false), nil, []string{"eu/a", "eu/low", "eu/high"}},
+		{"nor in a queue with options of its own", ptr.To(false), fair, []string{"eu/a", "eu/low", "eu/high"}},
+		{"nor in any other queue", ptr.To(false), ownQueue, []string{"eu/a", "eu/low", "eu/high"}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -144,8 +140,8 @@ func TestHigherPrioritiesComeFirst(t *testing.T) {
 				_, src := run(t, reconcilerFunc(func(ctx context.Context, req mcreconcile.Request) (reconcile.Result, error) {
 					<-held
 					return rec.Reconcile(ctx, req)
-				}), mccontroller.Options{UsePriorityQueue: tc.priorities})
-				synctest.Wait() // the worker is busy with eu/a
+				}), mccontroller.Options{UsePriorityQueue: tc.priorities, NewQueue: tc.newQueue})
+				time.Sleep(time.Minute) // the worker is busy with eu/a, at once or after a retry
 				q := src.queue("eu").(priorityqueue.PriorityQueue[mcreconcile.Request])
 				q.AddWithOpts(priorityqueue.AddOpts{Priority: ptr.To(-100)}, request("eu", "low"))
 				q.AddWithOpts(priorityqueue.AddOpts{Priority: ptr.To(100)}, request("eu", "high"))
