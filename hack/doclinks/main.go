@@ -5,7 +5,8 @@
 // directory: relative links lead to files that exist, anchors to headings, and
 // every file under docs/ can be found from README.md or docs/README.md, and a
 // code block below a comment "from: FILE" shows what FILE holds from its
-// package clause on, and below "part from: FILE" a part of it. It leaves links to other sites alone.
+// package clause on, and below "part from: FILE" a part of it. It leaves links
+// to other sites alone.
 //
 //	go run ./hack/doclinks [DIR]
 //

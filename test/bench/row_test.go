@@ -12,7 +12,7 @@ import (
 // row is one value of both contenders, in each round.
 type row struct {
 	name           string
-	format         func(float64) string
+	format         measure.Format
 	compare        comparison
 	goal           *goal
 	bare, rollcall []float64
@@ -92,7 +92,7 @@ func (r *row) cells() []string {
 }
 
 // spread is the least and the most of the values, nothing if there is but one.
-func spread(format func(float64) string, values []float64) string {
+func spread(format measure.Format, values []float64) string {
 	if len(values) < 2 {
 		return ""
 	}

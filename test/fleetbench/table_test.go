@@ -8,7 +8,7 @@ import "github.com/rollcall-dev/rollcall/test/internal/measure"
 // row is one value, of the fleet and of what it is compared with.
 type row struct {
 	name   string
-	format func(float64) string
+	format measure.Format
 	// other is what the fleet's value is compared with, if compare says so.
 	other, fleet float64
 	compare      comparison

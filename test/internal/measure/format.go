@@ -5,21 +5,29 @@ package measure
 
 import "fmt"
 
-// How values are written. Times are given in seconds, shares as parts of one.
+// Format writes a value. Times are in seconds, shares are parts of one.
+type Format = func(float64) string
 
-func Seconds(v float64) string      { return fmt.Sprintf("%.2f s", v) }
-func Milliseconds(v float64) string { return fmt.Sprintf("%.2f ms", v*1e3) }
-func Microseconds(v float64) string { return fmt.Sprintf("%.0f µs", v*1e6) }
-func Nanoseconds(v float64) string  { return fmt.Sprintf("%.1f ns", v*1e9) }
-func Bytes(v float64) string        { return fmt.Sprintf("%.0f B", v) }
-func Kilobytes(v float64) string    { return fmt.Sprintf("%.1f kB", v/1e3) }
-func Megabytes(v float64) string    { return fmt.Sprintf("%.1f MB", v/1e6) }
-func Decimal(v float64) string      { return fmt.Sprintf("%.2f", v) }
-func Integer(v float64) string      { return fmt.Sprintf("%.0f", v) }
-func Percent(v float64) string      { return fmt.Sprintf("%.1f %%", v*100) }
+// The ways in which values are written.
+var (
+	Seconds      = in("%.2f s", 1)
+	Milliseconds = in("%.2f ms", 1e3)
+	Microseconds = in("%.0f µs", 1e6)
+	Nanoseconds  = in("%.1f ns", 1e9)
+	Bytes        = in("%.0f B", 1)
+	Kilobytes    = in("%.1f kB", 1e-3)
+	Megabytes    = in("%.1f MB", 1e-6)
+	Decimal      = in("%.2f", 1)
+	Integer      = in("%.0f", 1)
+	Percent      = in("%.1f %%", 100)
+)
+
+func in(unit string, factor float64) Format {
+	return func(v float64) string { return fmt.Sprintf(unit, v*factor) }
+}
 
 // Signed writes a difference: with its sign, also if that is a plus.
-func Signed(format func(float64) string, v float64) string {
+func Signed(format Format, v float64) string {
 	if v < 0 {
 		return "−" + format(-v)
 	}
