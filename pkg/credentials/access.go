@@ -53,7 +53,7 @@ func (a *Access) Fingerprint() string { return a.fingerprint }
 // Proxy, Host) is the Access's; changing it in the copy has no effect or, for
 // another host, makes requests fail. A request that has an Authorization header
 // already keeps it. Requests fail with an *Error, and after Release with
-// ErrReleased.
+// ErrReleased, without being sent.
 //
 // Clients that bring a connection of their own, as for "exec" and "port-forward"
 // into pods, get the token, but no client certificate, and Release does not
@@ -74,7 +74,8 @@ func (a *Access) PortableRESTConfig() *rest.Config { return a.link.portable() }
 func (a *Access) Expiry() (time.Time, bool) { return a.link.expiry() }
 
 // Release says that the Access is not used any more. Its connections are
-// closed, those in use too: a watch ends as if the network had dropped it. The
+// closed, those in use too: what is under way, such as a watch, ends as if the
+// network had dropped it. The
 // last Access that uses a credential drops that credential and stops a run of
 // the plugin. It may be called more than once and does not wait for anything.
 func (a *Access) Release() { a.link.release() }

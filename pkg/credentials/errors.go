@@ -52,10 +52,13 @@ var (
 	// run: the provider's plugin is in this process alone.
 	ErrNotPortable = errors.New("no portable form")
 
-	// ErrReleased says that a request came after its Access was released.
+	// ErrReleased says that a request came after its Access was released. It
+	// was not sent. One that was under way then has an error of its connection,
+	// as if the network had dropped that.
 	ErrReleased = errors.New("access released")
 
-	// ErrClosed says that the resolver was closed.
+	// ErrClosed says that the resolver was closed. A request with this error
+	// was not sent.
 	ErrClosed = errors.New("resolver closed")
 )
 

@@ -7,11 +7,13 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"strings"
 	"sync"
 	"testing"
 
 	. "github.com/onsi/gomega"
 	"go.uber.org/goleak"
+	utilnet "k8s.io/apimachinery/pkg/util/net"
 	"k8s.io/client-go/rest"
 
 	"github.com/rollcall-dev/rollcall/pkg/credentials"
@@ -40,6 +42,37 @@ func TestReleaseEndsWatchesAndRequests(t *testing.T) {
 	g.Expect(err).To(MatchError(credentials.ErrReleased), "also with a new copy")
 	server.CloseClientConnections()
 	g.Expect(goleak.Find(before)).To(Succeed())
+}
+
+func TestARequestThatReleaseInterruptsEndsAsADroppedConnectionWould(t *testing.T) {
+	for name, end := range map[string]func(*credentials.Resolver, *credentials.Access){
+		"the access is released": func(_ *credentials.Resolver, access *credentials.Access) { access.Release() },
+		"the resolver is closed": func(resolver *credentials.Resolver, _ *credentials.Access) { resolver.Close() },
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			plugin, server := newFakePlugin(t), newServer(t, "Bearer t1")
+			plugin.answer("t1", future())
+			resolver := onePlugin(t, plugin)
+			access := resolve(t, resolver, server.profile("c1"))
+			client := httpClient(t, access.RESTConfig())
+			failed := make(chan error)
+			go func() {
+				response, err := client.Post(server.URL+"/hang", "text/plain", strings.NewReader("create"))
+				if err == nil {
+					_ = response.Body.Close()
+				}
+				failed <- err
+			}()
+			<-server.hanging
+			end(resolver, access)
+			err := <-failed
+			g.Expect(utilnet.IsProbableEOF(err)).To(BeTrue(), "%v", err)
+			g.Expect(err).NotTo(Or(MatchError(credentials.ErrReleased), MatchError(credentials.ErrClosed)),
+				"these say that the server has not had the request")
+			g.Expect(server.identities()).To(HaveLen(1))
+		})
+	}
 }
 
 func TestTheLastReleaseDropsTheCredential(t *testing.T) {

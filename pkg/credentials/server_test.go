@@ -25,7 +25,8 @@ import (
 	"github.com/rollcall-dev/rollcall/pkg/inventory"
 )
 
-// server is an API server that only authenticates. "/watch" never ends.
+// server is an API server that only authenticates. "/watch" never ends, "/hang"
+// does not even begin to answer.
 type server struct {
 	*httptest.Server
 
@@ -33,12 +34,13 @@ type server struct {
 	accepted map[string]bool
 	seen     []string
 
+	hanging    chan struct{} // one for each request that is never answered
 	watchEnded chan struct{} // one for each watch that has ended
 }
 
 func newServer(t testing.TB, tokens ...string) *server {
 	t.Helper()
-	s := &server{accepted: map[string]bool{}, watchEnded: make(chan struct{}, 100)}
+	s := &server{accepted: map[string]bool{}, hanging: make(chan struct{}, 100), watchEnded: make(chan struct{}, 100)}
 	s.accept(tokens...)
 	s.Server = httptest.NewUnstartedServer(s)
 	s.EnableHTTP2 = true
@@ -83,6 +85,11 @@ func (s *server) ServeHTTP(w http.ResponseWriter, request *http.Request) {
 		_ = http.NewResponseController(w).Flush()
 		<-request.Context().Done()
 		s.watchEnded <- struct{}{}
+		return
+	}
+	if request.URL.Path == "/hang" {
+		s.hanging <- struct{}{}
+		<-request.Context().Done()
 		return
 	}
 	_, _ = w.Write(append([]byte("hello "), body...))

@@ -89,8 +89,10 @@ func (t *authRoundTripper) send(request, original *http.Request) (*http.Response
 		if err == nil || request.Context().Err() != nil {
 			return response, err
 		}
-		if _, _, ended := t.link.use(); ended != nil {
-			return nil, t.link.wrapError(ended)
+		if errors.Is(err, ErrReleased) || errors.Is(err, ErrClosed) {
+			// No connection was opened for it. A request that was under way has
+			// the error of its connection: the server may have acted on it.
+			return nil, t.link.wrapError(err)
 		}
 		if !errors.Is(err, errRewired) || attempt > 1 || !isRepeatable(original) {
 			return nil, err

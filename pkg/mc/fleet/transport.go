@@ -80,14 +80,19 @@ func (t *swapTransport) close() {
 	t.current.Store(nil)
 }
 
-// RoundTrip implements http.RoundTripper. A request that has met a target in
-// the moment in which that was exchanged goes to the next one.
+// RoundTrip implements http.RoundTripper. A request that the exchange of its
+// target has kept from being sent goes to the next one, and so does one that
+// only reads and has failed meanwhile. Any other that was under way fails as on
+// a dropped connection: the cluster may have done what it asks for.
 func (t *swapTransport) RoundTrip(req *http.Request) (*http.Response, error) {
 	for {
 		current := t.current.Load()
 		resp, err := t.send(req, current)
-		if err == nil || !errors.Is(err, credentials.ErrReleased) || t.current.Load() == current {
+		if err == nil || req.Context().Err() != nil || t.current.Load() == current {
 			return resp, err
+		}
+		if !errors.Is(err, credentials.ErrReleased) && !onlyReads(req) {
+			return nil, err
 		}
 		next, ok := rewind(req)
 		if !ok {
@@ -95,6 +100,15 @@ func (t *swapTransport) RoundTrip(req *http.Request) (*http.Response, error) {
 		}
 		req = next
 	}
+}
+
+// onlyReads tells whether a request may be made twice.
+func onlyReads(req *http.Request) bool {
+	switch req.Method {
+	case "", http.MethodGet, http.MethodHead, http.MethodOptions:
+		return true
+	}
+	return false
 }
 
 // rewind returns the request as it was before it was sent, and whether that is

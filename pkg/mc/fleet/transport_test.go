@@ -4,6 +4,8 @@
 package fleet
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -64,50 +66,76 @@ func TestRequestsGoToTheCurrentAddress(t *testing.T) {
 	}
 }
 
-func TestARequestThatMeetsTheExchangeGoesToTheNextTarget(t *testing.T) {
+func TestARequestThatMeetsTheExchange(t *testing.T) {
+	released := fmt.Errorf("sending: %w", credentials.ErrReleased)
+	dropped := errors.New("use of closed network connection")
 	for _, tc := range []struct {
-		name string
-		body io.Reader
-		want string
+		name   string
+		method string
+		body   io.Reader
+		sent   bool // the first target has had it
+		err    error
+		want   string // "" means that it fails with the error
 	}{
-		{"without a body", nil, "https://b/"},
-		{"with one that can be sent again", strings.NewReader("hello"), "https://b/ hello"},
+		{"goes to the next target if it was not sent", http.MethodPost, nil, false, released, "https://b/"},
+		{"and takes its body along", http.MethodPost, strings.NewReader("hello"), false, released, "https://b/ hello"},
+		{"but fails if the body cannot be had again", http.MethodPost, io.NopCloser(strings.NewReader("hello")), false, released, ""},
+		{"is made again if it only reads", http.MethodGet, nil, true, dropped, "https://b/"},
+		{"and has no method, which means GET", "", nil, true, dropped, "https://b/"},
+		{"is not made again if it creates", http.MethodPost, strings.NewReader("hello"), true, dropped, ""},
+		{"nor if it changes", http.MethodPatch, strings.NewReader("hello"), true, dropped, ""},
+		{"nor if it deletes", http.MethodDelete, nil, true, dropped, ""},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			g := NewWithT(t)
-			next, err := newTarget("https://b", echo)
+			seen := 0
+			next, err := newTarget("https://b", roundTripper(func(req *http.Request) (*http.Response, error) {
+				seen++
+				return echo(req)
+			}))
 			g.Expect(err).NotTo(HaveOccurred())
 			var transport *swapTransport
 			first, err := newTarget("https://a", roundTripper(func(req *http.Request) (*http.Response, error) {
 				if req.Body != nil {
-					_, _ = io.Copy(io.Discard, req.Body)
+					if tc.sent {
+						_, _ = io.Copy(io.Discard, req.Body)
+					}
+					_ = req.Body.Close()
 				}
 				transport.swap(next)
-				return nil, fmt.Errorf("sending: %w", credentials.ErrReleased)
+				return nil, tc.err
 			}))
 			g.Expect(err).NotTo(HaveOccurred())
 			transport = newSwapTransport(first, clock.RealClock{})
-			req, err := http.NewRequest(http.MethodPost, "https://a/", tc.body)
+			req, err := http.NewRequest(tc.method, "https://a/", tc.body)
 			g.Expect(err).NotTo(HaveOccurred())
+			req.Method = tc.method
+			if tc.want == "" {
+				g.Expect(fail(transport, req)).To(MatchError(tc.err))
+				g.Expect(seen).To(BeZero())
+				return
+			}
 			g.Expect(send(g, transport, req)).To(Equal(tc.want))
 		})
 	}
+}
 
-	t.Run("but fails if its body cannot be sent again", func(t *testing.T) {
-		g := NewWithT(t)
-		next, err := newTarget("https://b", echo)
-		g.Expect(err).NotTo(HaveOccurred())
-		var transport *swapTransport
-		first, err := newTarget("https://a", roundTripper(func(*http.Request) (*http.Response, error) {
-			transport.swap(next)
-			return nil, credentials.ErrReleased
-		}))
-		g.Expect(err).NotTo(HaveOccurred())
-		transport = newSwapTransport(first, clock.RealClock{})
-		req, err := http.NewRequest(http.MethodPost, "https://a/", io.NopCloser(strings.NewReader("hello")))
-		g.Expect(err).NotTo(HaveOccurred())
-		g.Expect(fail(transport, req)).To(MatchError(credentials.ErrReleased))
-	})
+func TestARequestThatItsCallerHasGivenUpIsNotMadeAgain(t *testing.T) {
+	g := NewWithT(t)
+	next, err := newTarget("https://b", echo)
+	g.Expect(err).NotTo(HaveOccurred())
+	ctx, cancel := context.WithCancel(t.Context())
+	var transport *swapTransport
+	first, err := newTarget("https://a", roundTripper(func(*http.Request) (*http.Response, error) {
+		transport.swap(next)
+		cancel()
+		return nil, context.Canceled
+	}))
+	g.Expect(err).NotTo(HaveOccurred())
+	transport = newSwapTransport(first, clock.RealClock{})
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "https://a/", nil)
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(fail(transport, req)).To(MatchError(context.Canceled))
 }
 
 func TestAfterTheEndRequestsFail(t *testing.T) {
