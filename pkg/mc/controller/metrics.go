@@ -128,5 +128,5 @@ func (c *mcController[request]) controllerName() string { return c.name }
 func (c *mcController[request]) parkedRequests() int {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
-	return c.parked.count
+	return len(c.parked.until)
 }

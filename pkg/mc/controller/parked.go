@@ -4,6 +4,8 @@
 package controller
 
 import (
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/rollcall-dev/rollcall/pkg/mc/multicluster"
@@ -19,54 +21,61 @@ const (
 	parkRetry = time.Second
 )
 
-// parked has requests by the cluster whose engagement they wait for. The zero
-// value is empty.
+// parked has requests by the cluster whose engagement they wait for, and for
+// each that cluster. The zero value is empty.
 type parked[request comparable] struct {
 	requests map[multicluster.ClusterName]map[request]struct{}
-	count    int
+	until    map[request]multicluster.ClusterName
 }
 
 func (p *parked[request]) add(req request, until multicluster.ClusterName) bool {
-	if _, ok := p.requests[until][req]; ok {
-		return true
-	}
-	if p.count == maxParked {
+	p.remove(req)
+	if len(p.until) == maxParked {
 		return false
 	}
-	if p.requests == nil {
+	if p.until == nil {
 		p.requests = map[multicluster.ClusterName]map[request]struct{}{}
+		p.until = map[request]multicluster.ClusterName{}
 	}
 	if p.requests[until] == nil {
 		p.requests[until] = map[request]struct{}{}
 	}
 	p.requests[until][req] = struct{}{}
-	p.count++
+	p.until[req] = until
 	return true
+}
+
+func (p *parked[request]) has(req request) bool {
+	_, ok := p.until[req]
+	return ok
+}
+
+func (p *parked[request]) remove(req request) {
+	until, ok := p.until[req]
+	if !ok {
+		return
+	}
+	delete(p.until, req)
+	delete(p.requests[until], req)
+	if len(p.requests[until]) == 0 {
+		delete(p.requests, until)
+	}
 }
 
 // take returns the requests that wait for the cluster and forgets them.
 func (p *parked[request]) take(name multicluster.ClusterName) []request {
-	waiting := p.requests[name]
-	delete(p.requests, name)
-	p.count -= len(waiting)
-	requests := make([]request, 0, len(waiting))
-	for req := range waiting {
-		requests = append(requests, req)
+	requests := slices.Collect(maps.Keys(p.requests[name]))
+	for _, req := range requests {
+		p.remove(req)
 	}
 	return requests
 }
 
 // drop forgets the requests of a cluster that has left.
 func (p *parked[request]) drop(of func(request) bool) {
-	for until, waiting := range p.requests {
-		for req := range waiting {
-			if of(req) {
-				delete(waiting, req)
-				p.count--
-			}
-		}
-		if len(waiting) == 0 {
-			delete(p.requests, until)
+	for req := range p.until {
+		if of(req) {
+			p.remove(req)
 		}
 	}
 }
@@ -85,4 +94,18 @@ func (c *mcController[request]) park(req request, of *engagement[request], until
 		return true
 	}
 	return c.parked.add(req, until)
+}
+
+// unpark forgets a request that is tried, whatever for: should it still need a
+// cluster, it is parked anew.
+func (c *mcController[request]) unpark(req request) {
+	c.mu.RLock()
+	waits := c.parked.has(req)
+	c.mu.RUnlock()
+	if !waits {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.parked.remove(req)
 }

@@ -25,6 +25,7 @@ type clusterReconciler[request mcreconcile.ClusterAware[request]] struct {
 }
 
 func (r *clusterReconciler[request]) Reconcile(ctx context.Context, req request) (reconcile.Result, error) {
+	r.controller.unpark(req)
 	ctx = mccontext.WithCluster(ctx, req.Cluster())
 	e, synced := r.controller.engagement(req.Cluster())
 	ctx = parking.With(ctx, func(until multicluster.ClusterName) bool {

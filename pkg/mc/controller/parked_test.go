@@ -1,0 +1,97 @@
+// Copyright The Rollcall Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package controller_test
+
+import (
+	"context"
+	"fmt"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	. "github.com/onsi/gomega"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	mccontroller "github.com/rollcall-dev/rollcall/pkg/mc/controller"
+	"github.com/rollcall-dev/rollcall/pkg/mc/multicluster"
+	mcreconcile "github.com/rollcall-dev/rollcall/pkg/mc/reconcile"
+)
+
+func TestARequestThatSucceededMeanwhileWaitsForNoCluster(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := NewWithT(t)
+		var needed atomic.Bool
+		needed.Store(true)
+		rec := &recorder{}
+		c, src := run(t, mcreconcile.NewClusterNotFoundWrapper(reconcilerFunc(func(ctx context.Context, req mcreconcile.Request) (reconcile.Result, error) {
+			if needed.Load() {
+				return reconcile.Result{}, multicluster.NotReadyError("us", "Connecting")
+			}
+			return rec.Reconcile(ctx, req)
+		})), mccontroller.Options{})
+		g.Expect(series("rollcall_controller_parked_requests")).To(ConsistOf("controller=test 1"))
+
+		needed.Store(false)
+		src.enqueue("eu", "a")
+		synctest.Wait()
+		g.Expect(rec.seen()).To(Equal([]string{"eu/a"}))
+		g.Expect(series("rollcall_controller_parked_requests")).To(ConsistOf("controller=test 0"))
+
+		g.Expect(c.Engage(t.Context(), "us", &fakeCluster{})).To(Succeed())
+		time.Sleep(time.Hour)
+		g.Expect(rec.seen()).To(Equal([]string{"eu/a", "us/a"}), "nothing is left that would be tried again")
+	})
+}
+
+func TestARequestWaitsForTheClusterThatItNeededLast(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := NewWithT(t)
+		var need atomic.Value
+		need.Store("us")
+		var tries atomic.Int32
+		c, src := run(t, mcreconcile.NewClusterNotFoundWrapper(reconcilerFunc(func(_ context.Context, req mcreconcile.Request) (reconcile.Result, error) {
+			if req.ClusterName == "eu" {
+				tries.Add(1)
+				return reconcile.Result{}, multicluster.NotReadyError(multicluster.ClusterName(need.Load().(string)), "Connecting")
+			}
+			return reconcile.Result{}, nil
+		})), mccontroller.Options{})
+		need.Store("asia")
+		src.enqueue("eu", "a")
+		synctest.Wait()
+		g.Expect(tries.Load()).To(BeEquivalentTo(2))
+
+		g.Expect(c.Engage(t.Context(), "us", &fakeCluster{})).To(Succeed())
+		synctest.Wait()
+		g.Expect(tries.Load()).To(BeEquivalentTo(2))
+		need.Store("none")
+		g.Expect(c.Engage(t.Context(), "asia", &fakeCluster{})).To(Succeed())
+		synctest.Wait()
+		g.Expect(tries.Load()).To(BeEquivalentTo(3))
+		g.Expect(series("rollcall_controller_parked_requests")).To(ConsistOf("controller=test 1"))
+	})
+}
+
+func TestOnlySoManyRequestsWaitForClusters(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := NewWithT(t)
+		var needed atomic.Bool
+		needed.Store(true)
+		_, src := run(t, mcreconcile.NewClusterNotFoundWrapper(reconcilerFunc(func(_ context.Context, req mcreconcile.Request) (reconcile.Result, error) {
+			if needed.Load() {
+				return reconcile.Result{}, multicluster.NotReadyError("us", "Connecting")
+			}
+			return reconcile.Result{}, nil
+		})), mccontroller.Options{})
+		for i := range 10_001 {
+			src.enqueue("eu", fmt.Sprint(i))
+		}
+		synctest.Wait()
+		g.Expect(series("rollcall_controller_parked_requests")).To(ConsistOf("controller=test 10000"))
+		needed.Store(false)
+		time.Sleep(time.Hour)
+		g.Expect(series("rollcall_controller_parked_requests")).To(ConsistOf("controller=test 0"))
+	})
+}
