@@ -15,7 +15,6 @@ import (
 	"golang.org/x/sync/errgroup"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/cluster"
-	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/rollcall-dev/rollcall/pkg/credentials"
 	"github.com/rollcall-dev/rollcall/pkg/inventory"
@@ -38,6 +37,8 @@ type Fleet struct {
 	started bool
 	indexes []index
 	indexed map[*member]struct{} // clusters that have the indexes
+	// claims has the profiles that wait for others of the same cluster name.
+	claims map[inventory.Key]*ClusterStatus
 }
 
 type index struct {
@@ -60,7 +61,12 @@ func New(options Options) (*Fleet, error) {
 	if err := options.complete(); err != nil {
 		return nil, err
 	}
-	return &Fleet{options: options, gate: newGate(options.StartupLimit, options.Clock), indexed: map[*member]struct{}{}}, nil
+	return &Fleet{
+		options: options,
+		gate:    newGate(options.StartupLimit, options.Clock),
+		indexed: map[*member]struct{}{},
+		claims:  map[inventory.Key]*ClusterStatus{},
+	}, nil
 }
 
 // Start keeps the fleet until the context ends, and returns when every cluster
@@ -121,14 +127,32 @@ func (f *Fleet) ClusterNames() []multicluster.ClusterName {
 	return names
 }
 
-// Status returns the state of every cluster on the roll, in no order.
+// Status returns the state of every cluster on the roll, in no order. A profile
+// that comes to the name of another one's cluster follows that, as a cluster
+// that is Pending and whose LastError says who has the name.
 func (f *Fleet) Status() []ClusterStatus {
 	var all []ClusterStatus
 	f.keepers.Range(func(_, k any) bool {
 		all = append(all, k.(*keeper).report())
 		return true
 	})
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, claim := range f.claims {
+		all = append(all, *claim)
+	}
 	return all
+}
+
+// showClaim makes the status show a profile that waits for a name, or no more.
+func (f *Fleet) showClaim(profile inventory.Key, claim *ClusterStatus) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if claim == nil {
+		delete(f.claims, profile)
+		return
+	}
+	f.claims[profile] = claim
 }
 
 // IndexField adds the index to the caches of all clusters, those there now, at
@@ -187,121 +211,6 @@ func (f *Fleet) forgetIndexes(m *member) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	delete(f.indexed, m)
-}
-
-// roll is the fleet's inventory.Sink: it starts and stops the keepers of
-// profiles. It is used from one goroutine at a time.
-type roll struct {
-	ctx   context.Context
-	fleet *Fleet
-	aware multicluster.Aware
-
-	entries map[inventory.Key]*entry
-	// claims has the profiles that come to a name, in order of arrival. The
-	// first has the keeper.
-	claims  map[multicluster.ClusterName][]*entry
-	keeping sync.WaitGroup
-}
-
-type entry struct {
-	name    multicluster.ClusterName
-	profile *inventory.Profile
-	keeper  *keeper // nil while another profile has the name
-}
-
-func newRoll(ctx context.Context, f *Fleet, aware multicluster.Aware) *roll {
-	return &roll{
-		ctx: ctx, fleet: f, aware: aware,
-		entries: map[inventory.Key]*entry{},
-		claims:  map[multicluster.ClusterName][]*entry{},
-	}
-}
-
-// Put implements inventory.Sink.
-func (r *roll) Put(profile *inventory.Profile) {
-	key := inventory.KeyOf(profile)
-	if !r.fleet.options.IsReady(profile) {
-		r.Remove(key)
-		return
-	}
-	name := r.fleet.options.ClusterName(profile)
-	if name.Empty() {
-		log.FromContext(r.ctx).Error(nil, "Profile has no cluster name, ignoring it", "profile", key)
-		r.Remove(key)
-		return
-	}
-	e := r.entries[key]
-	if e != nil && (e.name != name || e.profile.UID != profile.UID) {
-		r.Remove(key)
-		e = nil
-	}
-	if e != nil {
-		e.profile = profile
-		if e.keeper != nil {
-			e.keeper.put(profile)
-		}
-		return
-	}
-	e = &entry{name: name, profile: profile}
-	r.entries[key] = e
-	r.claims[name] = append(r.claims[name], e)
-	if first := r.claims[name][0]; first != e {
-		log.FromContext(r.ctx).Error(nil, "Two profiles come to the same cluster name, the later one waits until the other has gone",
-			"cluster", name, "profile", key, "other", inventory.KeyOf(first.profile))
-		return
-	}
-	r.keep(e)
-}
-
-// Remove implements inventory.Sink.
-func (r *roll) Remove(key inventory.Key) {
-	e := r.entries[key]
-	if e == nil {
-		return
-	}
-	delete(r.entries, key)
-	claims := r.claims[e.name]
-	for i := range claims {
-		if claims[i] == e {
-			claims = append(claims[:i:i], claims[i+1:]...)
-			break
-		}
-	}
-	r.claims[e.name] = claims
-	if len(claims) == 0 {
-		delete(r.claims, e.name)
-	}
-	if e.keeper == nil {
-		return
-	}
-	e.keeper.leave()
-	if len(claims) > 0 {
-		r.keep(claims[0])
-	}
-}
-
-// Synced implements inventory.Sink.
-func (r *roll) Synced() {
-	r.fleet.synced.Store(true)
-	log.FromContext(r.ctx).Info("Inventory has been read", "profiles", len(r.entries))
-}
-
-// keep starts a keeper. One that leaves the same name goes first.
-func (r *roll) keep(e *entry) {
-	k := newKeeper(r.ctx, r.fleet, r.aware, e.name, e.profile)
-	if old, ok := r.fleet.keepers.Swap(e.name, k); ok {
-		k.predecessor = old.(*keeper)
-	}
-	e.keeper = k
-	r.keeping.Go(func() {
-		defer r.fleet.keepers.CompareAndDelete(e.name, k)
-		k.run()
-	})
-}
-
-// wait returns when all keepers have ended.
-func (r *roll) wait() {
-	r.keeping.Wait()
 }
 
 // String names the fleet for logs.

@@ -246,8 +246,7 @@ func (k *keeper) note(way *approach) {
 // may be called from any goroutine.
 func (k *keeper) report() ClusterStatus {
 	status, profile := *k.status.Load(), k.latest.Load()
-	status.ClusterID, status.ClusterSet = inventory.ClusterID(profile), inventory.ClusterSet(profile)
-	status.Version = profile.Status.Version.Kubernetes
+	status.describe(profile)
 	if m := k.engaged.Load(); m != nil {
 		status.OpenWatches = int(m.transport.watches.Load())
 		if t := m.transport.current.Load(); t != nil && t.expiry != nil {

@@ -68,6 +68,9 @@ func (c *collector) Collect(ch chan<- prometheus.Metric) {
 			counts[k.(*keeper).status.Load().State]++
 			return true
 		})
+		f.mu.Lock()
+		counts[Pending] += len(f.claims)
+		f.mu.Unlock()
 	}
 	for _, state := range states {
 		ch <- prometheus.MustNewConstMetric(clustersDesc, prometheus.GaugeValue, float64(counts[state]), string(state))

@@ -34,7 +34,7 @@ func (f *Fleet) StatusHandler() http.Handler {
 			return
 		}
 		all := f.Status()
-		slices.SortFunc(all, func(a, b ClusterStatus) int { return cmp.Compare(a.Name, b.Name) })
+		slices.SortStableFunc(all, func(a, b ClusterStatus) int { return cmp.Compare(a.Name, b.Name) })
 		var body bytes.Buffer
 		var err error
 		contentType := "application/json"

@@ -4,6 +4,7 @@
 package fleet_test
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"net/http"
@@ -12,6 +13,7 @@ import (
 	"time"
 
 	. "github.com/onsi/gomega"
+	"github.com/onsi/gomega/types"
 	"sigs.k8s.io/cluster-inventory-api/apis/v1alpha1"
 	"sigs.k8s.io/controller-runtime/pkg/cluster"
 	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
@@ -19,6 +21,7 @@ import (
 	"github.com/rollcall-dev/rollcall/pkg/inventory"
 	"github.com/rollcall-dev/rollcall/pkg/mc/fleet"
 	"github.com/rollcall-dev/rollcall/pkg/mc/mctest"
+	"github.com/rollcall-dev/rollcall/pkg/mc/multicluster"
 )
 
 // twoOfThree returns a fleet of which one cluster cannot be reached.
@@ -97,6 +100,48 @@ func TestTheStatusIsServedAsAPage(t *testing.T) {
 	resp = httptest.NewRecorder()
 	w.StatusHandler().ServeHTTP(resp, httptest.NewRequest(http.MethodPost, "/fleet", nil))
 	g.Expect(resp.Code).To(Equal(http.StatusMethodNotAllowed))
+}
+
+func TestProfilesThatWaitForANameAreShown(t *testing.T) {
+	g := NewWithT(t)
+	c := mctest.New(t)
+	w := start(t, []*mctest.Cluster{c}, func(o *fleet.Options) {
+		o.ClusterName = func(p *inventory.Profile) multicluster.ClusterName {
+			return multicluster.ClusterName(cmp.Or(p.Labels["name"], "one"))
+		}
+	})
+	second := profile("b", c.Config().Host)
+	w.list.put(profile("a", c.Config().Host), second, profile("c", c.Config().Host))
+	g.Eventually(w.state("one")).WithTimeout(patience).Should(Equal(fleet.Ready))
+	waits := func(profile, other string) types.GomegaMatcher {
+		return And(HaveField("Name", multicluster.ClusterName("one")), HaveField("Profile.Name", profile), HaveField("State", fleet.Pending),
+			HaveField("LastError", ContainSubstring("waits for profile fleet/"+other)), HaveField("Since", Not(BeZero())))
+	}
+	g.Eventually(w.Status).WithTimeout(patience).Should(HaveLen(3))
+	g.Expect(w.Status()[0].Profile.Name).To(Equal("a"))
+	g.Expect(w.Status()[1:]).To(ConsistOf(waits("b", "a"), waits("c", "a")))
+	g.Expect(gauges("rollcall_fleet_clusters")).To(And(HaveKeyWithValue("Ready", 1.0), HaveKeyWithValue("Pending", 2.0)))
+	g.Expect(w.ReadyCheck(1)(nil)).To(Succeed(), "the cluster is there, if by another profile")
+	resp := httptest.NewRecorder()
+	w.StatusHandler().ServeHTTP(resp, httptest.NewRequest(http.MethodGet, "/fleet", nil))
+	g.Expect(resp.Body.String()).To(And(ContainSubstring("fleet/b"), ContainSubstring("waits for profile fleet/a"), ContainSubstring("2 Pending")))
+
+	described := second.DeepCopy()
+	described.Status.Version.Kubernetes = "v1.37.1"
+	w.list.put(described)
+	g.Eventually(w.Status).WithTimeout(patience).Should(ContainElement(And(HaveField("Profile.Name", "b"), HaveField("Version", "v1.37.1"))))
+	w.list.remove("a")
+	g.Eventually(func() string { return w.status("one").Profile.Name }).WithTimeout(patience).Should(Equal("b"))
+	g.Expect(w.Status()).To(HaveLen(2))
+	g.Expect(w.Status()[1]).To(waits("c", "b"))
+
+	renamed := profile("c", c.Config().Host)
+	renamed.Labels = map[string]string{"name": "two"}
+	w.list.put(renamed)
+	g.Eventually(w.Status).WithTimeout(patience).ShouldNot(ContainElement(HaveField("LastError", ContainSubstring("waits for profile"))))
+	w.list.put(profile("d", c.Config().Host))
+	w.stop()
+	g.Expect(w.Status()).To(BeEmpty())
 }
 
 func TestReadinessCanAskForAShareOfTheFleet(t *testing.T) {

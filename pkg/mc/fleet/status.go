@@ -45,6 +45,7 @@ type ClusterStatus struct {
 	// Since is when it came to that state.
 	Since time.Time `json:"since"`
 	// LastError is what failed last, "" if nothing has since it became Ready.
+	// For a profile whose cluster name another one has, it says which.
 	LastError string `json:"lastError,omitempty"`
 	// Server is the URL of its API server, as far as it is known.
 	Server string `json:"server,omitempty"`
@@ -65,6 +66,12 @@ type ClusterStatus struct {
 	// Queued is the number of requests for the cluster in the controllers'
 	// queues.
 	Queued int `json:"queued"`
+}
+
+// describe takes over what the profile says of the cluster.
+func (s *ClusterStatus) describe(profile *inventory.Profile) {
+	s.ClusterID, s.ClusterSet = inventory.ClusterID(profile), inventory.ClusterSet(profile)
+	s.Version = profile.Status.Version.Kubernetes
 }
 
 // String gives the state and what failed last.
