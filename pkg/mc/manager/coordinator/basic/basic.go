@@ -21,12 +21,19 @@ import (
 )
 
 // Coordinator engages every cluster with every component, whichever of the
-// two comes first, once each. Where a component is added just as a name is
-// engaged again, it may hear of the successor twice. All methods may be called from any goroutine.
+// two comes first, once each. All methods may be called from any goroutine.
 type Coordinator struct {
 	mu      sync.Mutex // guards what follows; not held while a component is called
-	aware   []multicluster.Aware
+	aware   []*component
 	engaged map[multicluster.ClusterName]*engagement
+}
+
+// component is what clusters are engaged with.
+type component struct {
+	multicluster.Aware
+	// late has the names of which AddAware tells the component, those that come
+	// next under such a name included. The coordinator's lock guards it.
+	late map[multicluster.ClusterName]struct{}
 }
 
 type engagement struct {
@@ -47,75 +54,92 @@ func New() *Coordinator {
 }
 
 // AddAware adds a component and engages the clusters with it that are there
-// already. Should it fail to engage one of those, that is logged, and it hears
-// of that cluster again only when the cluster is engaged anew.
+// already, and those that take their names meanwhile. Should it fail to engage
+// one of those, that is logged, and it hears of that cluster again only when the
+// cluster is engaged anew.
 func (c *Coordinator) AddAware(r multicluster.Aware) {
+	added := &component{Aware: r, late: map[multicluster.ClusterName]struct{}{}}
 	c.mu.Lock()
-	c.aware = append(c.aware, r)
-	engaged := maps.Clone(c.engaged)
+	c.aware = append(c.aware, added)
+	names := slices.Collect(maps.Keys(c.engaged))
+	for _, name := range names {
+		added.late[name] = struct{}{}
+	}
 	c.mu.Unlock()
 
-	for name, e := range engaged {
-		c.engageLate(r, name, e)
+	for _, name := range names {
+		c.engageLate(added, name)
 	}
 }
 
-// engageLate engages a cluster with a component that was added after it. Should
-// the name be engaged again meanwhile, Engage tells the component too, maybe
-// before it has heard of the cluster that was: then it is told of the successor
-// once more, for that must be the last it hears of.
-func (c *Coordinator) engageLate(r multicluster.Aware, name multicluster.ClusterName, e *engagement) {
-	if c.current(name) != e {
-		return
-	}
-	for e != nil {
+// engageLate engages the cluster of that name with a component that was added
+// after it, and then those that have come under the name since: told by
+// somebody else, the component might hear of them in the wrong order.
+func (c *Coordinator) engageLate(r *component, name multicluster.ClusterName) {
+	for e := c.nextLate(r, name, nil); e != nil; e = c.nextLate(r, name, e) {
 		if err := r.Engage(e.ctx, name, e.cluster); err != nil {
 			log.FromContext(e.ctx).Error(err, "Failed to engage a cluster with a component added late", "cluster", name)
 		}
 		c.tellLate(r, name, e)
-		told := e
-		if e = c.current(name); e == told {
-			return
-		}
 	}
+}
+
+// nextLate returns what a component is to be told of a name next. If that is
+// nothing but what it was told last, it returns nil, and Engage tells it from
+// then on.
+func (c *Coordinator) nextLate(r *component, name multicluster.ClusterName, told *engagement) *engagement {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if e := c.engaged[name]; e != nil && e != told && e.ctx.Err() == nil {
+		return e
+	}
+	delete(r.late, name)
+	return nil
 }
 
 // tellLate tells a component that was added late how a cluster is, until that is
 // how it is: SetClusterHealth may have told it of a change in between.
-func (c *Coordinator) tellLate(r multicluster.Aware, name multicluster.ClusterName, e *engagement) {
+func (c *Coordinator) tellLate(r *component, name multicluster.ClusterName, e *engagement) {
 	told := true // which a cluster is until it is said otherwise
 	for healthy := !c.isUnhealthy(e); healthy != told; healthy = !c.isUnhealthy(e) {
-		tell(r, name, e.cluster, healthy)
+		tell(r.Aware, name, e.cluster, healthy)
 		told = healthy
 	}
 }
 
-// current returns the engagement of that name, nil if it has ended.
-func (c *Coordinator) current(name multicluster.ClusterName) *engagement {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if e := c.engaged[name]; e != nil && e.ctx.Err() == nil {
-		return e
-	}
-	return nil
-}
-
 // Engage engages the cluster with all components, those there now and those
 // added while the context lives. All are told, also after one has failed; the
-// errors are joined.
+// errors are joined. A component that is just being added, and is told of
+// another cluster of that name, hears of this one next: Engage does not wait
+// for that. It does nothing if the context has ended.
 func (c *Coordinator) Engage(ctx context.Context, name multicluster.ClusterName, cl cluster.Cluster) error {
-	e := &engagement{ctx: ctx, cluster: cl}
-	c.mu.Lock()
-	c.engaged[name] = e
-	aware := slices.Clone(c.aware)
-	c.mu.Unlock()
-	context.AfterFunc(ctx, func() { c.forget(name, e) })
-
+	told, ok := c.enter(name, &engagement{ctx: ctx, cluster: cl})
+	if !ok {
+		return nil
+	}
 	var errs []error
-	for _, r := range aware {
+	for _, r := range told {
 		errs = append(errs, r.Engage(ctx, name, cl))
 	}
 	return errors.Join(errs...)
+}
+
+// enter notes an engagement until its context ends, and returns the components
+// that Engage is to tell of it. It returns false if the context has ended.
+func (c *Coordinator) enter(name multicluster.ClusterName, e *engagement) (told []multicluster.Aware, ok bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if e.ctx.Err() != nil {
+		return nil, false
+	}
+	c.engaged[name] = e
+	context.AfterFunc(e.ctx, func() { c.forget(name, e) })
+	for _, r := range c.aware {
+		if _, late := r.late[name]; !late {
+			told = append(told, r.Aware)
+		}
+	}
+	return told, true
 }
 
 // SetClusterHealth tells all components that are multicluster.HealthAware,
@@ -128,10 +152,9 @@ func (c *Coordinator) SetClusterHealth(name multicluster.ClusterName, cl cluster
 		return
 	}
 	e.unhealthy = !healthy
-	aware := slices.Clone(c.aware)
 	c.mu.Unlock()
 
-	for _, r := range aware {
+	for _, r := range c.components() {
 		tell(r, name, cl, healthy)
 	}
 }
@@ -160,7 +183,11 @@ func (c *Coordinator) ClusterBacklog(name multicluster.ClusterName) int {
 func (c *Coordinator) components() []multicluster.Aware {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return slices.Clone(c.aware)
+	all := make([]multicluster.Aware, len(c.aware))
+	for i, r := range c.aware {
+		all[i] = r.Aware
+	}
+	return all
 }
 
 func (c *Coordinator) isUnhealthy(e *engagement) bool {

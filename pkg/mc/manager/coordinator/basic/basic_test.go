@@ -153,6 +153,24 @@ func TestAnEngagementThatHasEndedAlreadyIsForgotten(t *testing.T) {
 	})
 }
 
+func TestAnEngagementThatHasEndedAlreadyChangesNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := NewWithT(t)
+		c, early, late, eu := basic.New(), &component{}, &component{}, &fakeCluster{}
+		c.AddAware(early)
+		g.Expect(c.Engage(t.Context(), "eu", eu)).To(Succeed())
+		ended, leave := context.WithCancel(t.Context())
+		leave()
+		g.Expect(c.Engage(ended, "eu", &fakeCluster{})).To(Succeed())
+		synctest.Wait()
+		c.AddAware(late)
+		for _, comp := range []*component{early, late} {
+			g.Expect(comp.engagements()).To(HaveLen(1), "the one that is there is not put out")
+			g.Expect(comp.engagements()[0].cluster).To(BeIdenticalTo(eu))
+		}
+	})
+}
+
 func TestNothingOfAClusterThatHasLeftIsKept(t *testing.T) {
 	g := NewWithT(t)
 	c := basic.New()
@@ -187,47 +205,6 @@ func TestANameEngagedAgain(t *testing.T) {
 		g.Expect(late.engagements()).To(HaveLen(1), "the end of the one before does not make it forget the successor")
 		g.Expect(late.engagements()[0].cluster).To(BeIdenticalTo(after))
 	})
-}
-
-// A component that is added while a cluster is replaced must not be left with
-// the one that was.
-func TestAComponentAddedWhileANameIsEngagedAgainEndsUpWithTheSuccessor(t *testing.T) {
-	for _, tc := range []struct {
-		name string
-		// when the successor comes: as the component is told of this cluster
-		during multicluster.ClusterName
-	}{
-		{"before it is told of the one that was", "other"},
-		{"while it is told of the one that was", "eu"},
-	} {
-		t.Run(tc.name, func(t *testing.T) {
-			g := NewWithT(t)
-			c := basic.New()
-			before, after := &fakeCluster{}, &fakeCluster{}
-			g.Expect(c.Engage(t.Context(), "eu", before)).To(Succeed())
-			// Whichever of many names comes first, it is not eu.
-			if tc.during == "other" {
-				for i := range 64 {
-					g.Expect(c.Engage(t.Context(), multicluster.ClusterName(fmt.Sprint("other-", i)), &fakeCluster{})).To(Succeed())
-				}
-			}
-			replaced := false
-			comp := &component{engage: func(e engagement) {
-				if !replaced && (tc.during == "eu") == (e.name == "eu") {
-					replaced = true
-					g.Expect(c.Engage(t.Context(), "eu", after)).To(Succeed())
-				}
-			}}
-			c.AddAware(comp)
-			var last cluster.Cluster
-			for _, e := range comp.engagements() {
-				if e.name == "eu" {
-					last = e.cluster
-				}
-			}
-			g.Expect(last).To(BeIdenticalTo(after))
-		})
-	}
 }
 
 func TestAllComponentsAreToldAlsoAfterOneHasFailed(t *testing.T) {
