@@ -6,6 +6,7 @@ package credentials
 import (
 	"encoding/json"
 	"net/http"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -24,6 +25,10 @@ type given struct {
 // configuration's own; the Access adds that Release closes the connections. The
 // configuration, which must not be nil, is copied.
 //
+// A name and a password in the URL are, as for client-go, basic authentication,
+// and come before a token. They are taken out of the URL, which is shown to
+// people.
+//
 // The fingerprint covers what decides over the connection and the identity, by
 // value: files by their path. A configuration with functions that cannot be
 // compared (Transport, WrapTransport, Dial) equals no other one.
@@ -33,15 +38,33 @@ func FromRESTConfig(config *rest.Config) *Access {
 	if open == nil {
 		open = defaultDial()
 	}
-	server := config.Host
-	if u, _, err := rest.DefaultServerUrlFor(config); err == nil {
-		server = u.String()
-	}
+	server := takeUserInfo(config)
 	return &Access{
 		server:      server,
 		fingerprint: givenFingerprint(config),
 		link:        &given{original: config, conns: newConnections(open)},
 	}
+}
+
+// takeUserInfo moves the name and password of the configuration's URL to where
+// they are not shown. It returns the URL.
+func takeUserInfo(config *rest.Config) string {
+	u, _, err := rest.DefaultServerUrlFor(config)
+	if err != nil {
+		// Nor is it shown why the URL is none. What is left is none either.
+		if at := strings.LastIndex(config.Host, "@"); at >= 0 {
+			config.Host = "https://<redacted>" + config.Host[at:]
+		}
+		return config.Host
+	}
+	if u.User != nil {
+		config.Username = u.User.Username()
+		config.Password, _ = u.User.Password()
+		config.BearerToken, config.BearerTokenFile = "", ""
+		u.User = nil
+		config.Host = u.String()
+	}
+	return u.String()
 }
 
 func (g *given) config() *rest.Config {

@@ -7,6 +7,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/url"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -96,12 +98,22 @@ func parse(data []byte) (*rest.Config, error) {
 		if cluster.CertificateAuthority != "" {
 			return nil, fmt.Errorf("cluster %q of its kubeconfig refers to a file, which is not allowed", name)
 		}
+		if !isProxy(cluster.ProxyURL) {
+			// Said here, since client-go would quote it, and a password may be in it.
+			return nil, fmt.Errorf("the proxy-url of cluster %q of its kubeconfig is not an http, https or socks5 URL", name)
+		}
 	}
 	config, err := clientcmd.NewDefaultClientConfig(*file, nil).ClientConfig()
 	if err != nil {
 		return nil, fmt.Errorf("its kubeconfig cannot be used: %w", err)
 	}
 	return config, nil
+}
+
+// isProxy tells whether client-go can use the URL of a proxy, or there is none.
+func isProxy(text string) bool {
+	u, err := url.Parse(text)
+	return text == "" || err == nil && slices.Contains([]string{"http", "https", "socks5"}, u.Scheme)
 }
 
 // CustomWatches implements Interface: the Secrets for this consumer.

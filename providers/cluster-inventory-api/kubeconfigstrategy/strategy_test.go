@@ -68,6 +68,8 @@ func TestKubeconfigsInSecrets(t *testing.T) {
 			want:    "not allowed",
 		},
 		{name: "one that reads a token file", secrets: []*corev1.Secret{secret("a", "", `"tokenFile":"/etc/passwd"`)}, want: "not allowed"},
+		{name: "one with a proxy that is none", secrets: []*corev1.Secret{secret("a", `,"proxy-url":"ftp://me:t0ken@proxy"`, "")}, want: "not an http, https or socks5 URL"},
+		{name: "one with a proxy that is no URL", secrets: []*corev1.Secret{secret("a", `,"proxy-url":"http://me:t0ken@proxy:port"`, "")}, want: "not an http, https or socks5 URL"},
 		{name: "one that reads a CA file", secrets: []*corev1.Secret{secret("a", `,"certificate-authority":"/etc/passwd"`, "")}, want: "not allowed"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
