@@ -62,6 +62,17 @@ type roundTripper func(*http.Request) (*http.Response, error)
 
 func (r roundTripper) RoundTrip(req *http.Request) (*http.Response, error) { return r(req) }
 
+// leaseOfAnother is what a replica waits for until it is deleted.
+func leaseOfAnother() *coordinationv1.Lease {
+	return &coordinationv1.Lease{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "replicas"},
+		Spec: coordinationv1.LeaseSpec{
+			HolderIdentity: ptr.To("another"), LeaseDurationSeconds: ptr.To[int32](3600),
+			AcquireTime: ptr.To(metav1.NowMicro()), RenewTime: ptr.To(metav1.NowMicro()),
+		},
+	}
+}
+
 func TestClustersAreListedAFewAtATimeAlsoWhereControllersStartLater(t *testing.T) {
 	const all, limit = 200, 10
 	elect := func(g *WithT, home *mctest.Cluster, lease *coordinationv1.Lease) {
@@ -79,13 +90,7 @@ func TestClustersAreListedAFewAtATimeAlsoWhereControllersStartLater(t *testing.T
 		t.Run(tc.name, func(t *testing.T) {
 			g := NewWithT(t)
 			home, f, list := mctest.New(t), mctest.NewFleet(t, all), newRoll()
-			lease := &coordinationv1.Lease{
-				ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "replicas"},
-				Spec: coordinationv1.LeaseSpec{
-					HolderIdentity: ptr.To("another"), LeaseDurationSeconds: ptr.To[int32](3600),
-					AcquireTime: ptr.To(metav1.NowMicro()), RenewTime: ptr.To(metav1.NowMicro()),
-				},
-			}
+			lease := leaseOfAnother()
 			g.Expect(home.Create(lease)).To(Succeed())
 			lists := &inFlight{}
 			members, err := fleet.New(fleet.Options{

@@ -16,10 +16,9 @@ import (
 // roll, from 0 to 1, is Ready. An empty roll passes. Clusters that are leaving
 // do not count.
 //
-// A fleet that has not started does not pass, so by default neither does a
-// replica that waits to be elected: a rolling update would wait for it, and it
-// for the replica before. Use the check where the fleet runs on all replicas; see
-// WithProviderNeedLeaderElection of pkg/mc/manager.
+// A fleet that has not started does not pass. That is right where it runs on
+// every replica, and where there is no leader election. A replica that waits to
+// be elected would never pass: see LeaderReadyCheck.
 func (f *Fleet) ReadyCheck(share float64) healthz.Checker {
 	return func(*http.Request) error {
 		if !f.synced.Load() {
@@ -41,4 +40,34 @@ func (f *Fleet) ReadyCheck(share float64) healthz.Checker {
 		}
 		return nil
 	}
+}
+
+// LeaderReadyCheck is ReadyCheck for a fleet that runs on the elected replica
+// alone, which is what the manager does by default where there is leader
+// election. The channel is the manager's Elected(), which is closed when this
+// replica is the leader. One that waits for that is a good stand-by and passes:
+// otherwise a rolling update without a replica to spare would wait for it, and
+// it for the leader before. A fleet that has started needs its share, elected or
+// not.
+//
+// Without leader election use ReadyCheck: there, too, the channel is open for a
+// moment at the start, and nobody is standing by.
+func (f *Fleet) LeaderReadyCheck(share float64, elected <-chan struct{}) healthz.Checker {
+	check := f.ReadyCheck(share)
+	return func(req *http.Request) error {
+		select {
+		case <-elected:
+		default:
+			if !f.hasStarted() {
+				return nil
+			}
+		}
+		return check(req)
+	}
+}
+
+func (f *Fleet) hasStarted() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.started
 }

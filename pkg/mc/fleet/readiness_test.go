@@ -46,3 +46,17 @@ func TestSharesOfTheFleet(t *testing.T) {
 		})
 	}
 }
+
+func TestAStandbyIsReadyUntilItIsTheLeaderOrTheFleetRuns(t *testing.T) {
+	g := NewWithT(t)
+	f, elected := &Fleet{}, make(chan struct{})
+	check := f.LeaderReadyCheck(0, elected)
+	g.Expect(check(nil)).To(Succeed())
+	f.started = true
+	g.Expect(check(nil)).To(MatchError(ContainSubstring("not been read")))
+	f.started = false
+	close(elected)
+	g.Expect(check(nil)).To(MatchError(ContainSubstring("not been read")), "it is about to start")
+	f.synced.Store(true)
+	g.Expect(check(nil)).To(Succeed())
+}
