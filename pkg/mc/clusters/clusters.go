@@ -62,9 +62,10 @@ func New[T cluster.Cluster]() Clusters[T] {
 // Add runs the cluster, waits until its caches have synced, indexes them, and
 // engages it. A nil aware stands for nobody to engage it with.
 //
-// The cluster stays until the context ends, Remove is called, or its Start
-// returns. Then Get no longer finds it, and the context that it was started and
-// engaged with ends.
+// The cluster stays until the context ends, and those of all calls of
+// AddOrReplace that found it there, or Remove is called, or its Start returns.
+// Then Get no longer finds it, and the context that it was started and engaged
+// with ends. That has the values of the context given here.
 //
 // After an error nothing of the cluster remains, but for a Start that does not
 // heed its context. The error is ErrClusterExists (by errors.Is) if the name is
@@ -74,7 +75,7 @@ func (c *Clusters[T]) Add(ctx context.Context, clusterName multicluster.ClusterN
 		return err
 	}
 	m := newMember(ctx, clusterName, cl)
-	if !c.enter(m, nil) {
+	if !c.enter(ctx, m, nil) {
 		m.leave(ErrClusterExists)
 		return fmt.Errorf("cluster %q: %w", clusterName, ErrClusterExists)
 	}
@@ -82,9 +83,9 @@ func (c *Clusters[T]) Add(ctx context.Context, clusterName multicluster.ClusterN
 }
 
 // AddOrReplace is Add where the name may be taken: by an equal cluster, which
-// then stays, or by another one, which is stopped first. If an equal cluster is
-// just being added, AddOrReplace waits for that to succeed, and otherwise adds
-// its own.
+// then stays, for as long as this context lives at least, or by another one,
+// which is stopped first. If an equal cluster is just being added, AddOrReplace
+// waits for that to succeed, and otherwise adds its own.
 //
 // The old cluster is given WaitCacheTimeout to stop. After that the new one
 // starts all the same, so nothing old can keep it out. If several clusters are
@@ -102,13 +103,13 @@ func (c *Clusters[T]) AddOrReplace(ctx context.Context, clusterName multicluster
 			case <-ctx.Done():
 				return fmt.Errorf("cluster %q: %w", clusterName, context.Cause(ctx))
 			}
-			if c.present(clusterName) == old {
+			if c.vouch(ctx, old) {
 				return nil
 			}
 			continue
 		}
 		m := newMember(ctx, clusterName, cl)
-		if !c.enter(m, old) {
+		if !c.enter(ctx, m, old) {
 			m.leave(nil)
 			continue // somebody was faster: look again
 		}
@@ -178,15 +179,15 @@ func (c *Clusters[T]) present(name multicluster.ClusterName) *member[T] {
 }
 
 func (c *Clusters[T]) presentLocked(name multicluster.ClusterName) *member[T] {
-	if m := c.members[name]; m != nil && m.ctx.Err() == nil {
+	if m := c.members[name]; m != nil && m.ctx.Err() == nil && m.vouchedFor() {
 		return m
 	}
 	return nil
 }
 
 // enter puts m in the place of old, provided that old is who is there: nobody,
-// if it is nil.
-func (c *Clusters[T]) enter(m, old *member[T]) bool {
+// if it is nil. The context is the first to vouch for m.
+func (c *Clusters[T]) enter(ctx context.Context, m, old *member[T]) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.presentLocked(m.name) != old {
@@ -196,13 +197,18 @@ func (c *Clusters[T]) enter(m, old *member[T]) bool {
 		c.members = map[multicluster.ClusterName]*member[T]{}
 	}
 	c.members[m.name] = m
+	c.vouchLocked(ctx, m)
 	return true
 }
 
-// forget makes room for others of m's name.
+// forget makes room for others of m's name, once m has left.
 func (c *Clusters[T]) forget(m *member[T]) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	for _, v := range m.vouchers {
+		v.stop()
+	}
+	m.vouchers = nil
 	if c.members[m.name] == m {
 		delete(c.members, m.name)
 	}

@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"sigs.k8s.io/controller-runtime/pkg/cluster"
@@ -34,8 +35,15 @@ type member[T cluster.Cluster] struct {
 	settled chan struct{} // closed when the cluster is engaged, or has failed to be
 
 	// The lock of Clusters guards what follows.
-	ready   bool // found by Get
-	indexed bool // given the indexes so far, gets those that follow
+	ready    bool // found by Get
+	indexed  bool // given the indexes so far, gets those that follow
+	vouchers []*voucher
+}
+
+// voucher is a context for whose time a cluster is to stay.
+type voucher struct {
+	ctx  context.Context
+	stop func() bool // has the member not be told of the context's end
 }
 
 func newMember[T cluster.Cluster](ctx context.Context, name multicluster.ClusterName, cl T) *member[T] {
@@ -45,8 +53,47 @@ func newMember[T cluster.Cluster](ctx context.Context, name multicluster.Cluster
 		stopped: make(chan struct{}),
 		settled: make(chan struct{}),
 	}
-	m.ctx, m.leave = context.WithCancelCause(ctx)
+	m.ctx, m.leave = context.WithCancelCause(context.WithoutCancel(ctx))
 	return m
+}
+
+// vouch has m stay until the context ends at least. It returns false if m is
+// not there any more.
+func (c *Clusters[T]) vouch(ctx context.Context, m *member[T]) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.presentLocked(m.name) != m {
+		return false
+	}
+	c.vouchLocked(ctx, m)
+	return true
+}
+
+func (c *Clusters[T]) vouchLocked(ctx context.Context, m *member[T]) {
+	for _, v := range m.vouchers {
+		if v.ctx.Done() == ctx.Done() {
+			return // they end together
+		}
+	}
+	v := &voucher{ctx: ctx}
+	v.stop = context.AfterFunc(ctx, func() { c.withdraw(m, v) })
+	m.vouchers = append(m.vouchers, v)
+}
+
+// withdraw has m leave if the voucher was the last.
+func (c *Clusters[T]) withdraw(m *member[T], v *voucher) {
+	c.mu.Lock()
+	m.vouchers = slices.DeleteFunc(m.vouchers, func(other *voucher) bool { return other == v })
+	last := len(m.vouchers) == 0
+	c.mu.Unlock()
+	if last {
+		m.leave(context.Cause(v.ctx))
+	}
+}
+
+// vouchedFor tells whether a context lives that vouches for m.
+func (m *member[T]) vouchedFor() bool {
+	return slices.ContainsFunc(m.vouchers, func(v *voucher) bool { return v.ctx.Err() == nil })
 }
 
 // start makes m run after its predecessor, which may be nil, and engages it.

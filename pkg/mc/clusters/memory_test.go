@@ -38,6 +38,17 @@ func TestNothingHoldsAClusterThatHasLeft(t *testing.T) {
 			},
 		},
 		{
+			name: "contexts that vouched for it before it was removed",
+			stay: func(ctx context.Context, g Gomega, cl *fakeCluster) any {
+				lives, cancel := context.WithCancel(context.WithoutCancel(ctx))
+				c := clusters.New[*fakeCluster]()
+				g.Expect(c.Add(ctx, "eu", cl, nil)).To(Succeed())
+				g.Expect(c.AddOrReplace(lives, "eu", newFake("eu"), nil)).To(Succeed())
+				c.Remove("eu")
+				return [...]any{&c, lives, cancel}
+			},
+		},
+		{
 			name: "a registry whose engagement has ended",
 			stay: func(ctx context.Context, g Gomega, cl *fakeCluster) any {
 				r := clusters.NewRegistry[*fakeCluster]()

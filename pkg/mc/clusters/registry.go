@@ -64,14 +64,18 @@ func (r *Registry[T]) Add(ctx context.Context, name multicluster.ClusterName, cl
 }
 
 // AddOrReplace is Add where the name may be taken: by an equal cluster, which
-// then stays, or by another one, which is replaced.
+// then stays, until it is removed even if it was engaged, or by another one,
+// which is replaced.
 func (r *Registry[T]) AddOrReplace(ctx context.Context, name multicluster.ClusterName, cl T) error {
 	if err := check(ctx, name, cl); err != nil {
 		return err
 	}
 	for {
-		old := r.entry(name)
-		if old != nil && r.equal(old.cluster, cl) || r.replace(name, old, &entry[T]{cluster: cl}) {
+		old, next := r.entry(name), &entry[T]{cluster: cl}
+		if old != nil && r.equal(old.cluster, cl) {
+			next.cluster = old.cluster
+		}
+		if r.replace(name, old, next) {
 			return nil
 		}
 	}

@@ -162,6 +162,22 @@ func TestTheEndOfAnEngagementDoesNotEndTheOneAfterIt(t *testing.T) {
 	})
 }
 
+func TestAnEngagedClusterThatIsAddedStaysAlthoughTheEngagementEnds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := NewWithT(t)
+		r := clusters.NewRegistry[*fakeCluster]()
+		ctx, leave := context.WithCancel(t.Context())
+		engaged := newFake("eu")
+		g.Expect(r.Engage(ctx, "eu", engaged)).To(Succeed())
+		g.Expect(r.AddOrReplace(t.Context(), "eu", newFake("eu"))).To(Succeed())
+		leave()
+		synctest.Wait()
+		g.Expect(r.Get(t.Context(), "eu")).To(BeIdenticalTo(engaged))
+		r.Remove("eu")
+		g.Expect(r.ClusterNames()).To(BeEmpty())
+	})
+}
+
 func TestForEachVisitsInOrderAndStopsAtTheFirstError(t *testing.T) {
 	g := NewWithT(t)
 	r := clusters.NewRegistry[*fakeCluster]()

@@ -30,6 +30,61 @@ func TestAnEqualClusterReplacesNothing(t *testing.T) {
 	})
 }
 
+func TestAClusterStaysUntilTheLastContextEndsForWhichItWasAdded(t *testing.T) {
+	for _, tc := range []struct {
+		name string
+		// ends are those of the first context and the second, in this order.
+		first, second int
+	}{
+		{"the second one's", 0, 1},
+		{"the first one's", 1, 0},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T, w *world) {
+				g := NewWithT(t)
+				cl := newFake("host")
+				var leave [2]context.CancelFunc
+				for i, same := range []*fakeCluster{cl, newFake("host")} {
+					var ctx context.Context
+					ctx, leave[i] = context.WithCancel(w.ctx)
+					g.Expect(w.AddOrReplace(ctx, "eu", same, w.engagements)).To(Succeed())
+					g.Expect(w.AddOrReplace(ctx, "eu", newFake("host"), w.engagements)).To(Succeed(), "counts once")
+				}
+				leave[tc.first]()
+				synctest.Wait()
+				g.Expect(w.Get(t.Context(), "eu")).To(BeIdenticalTo(cl))
+				g.Expect(w.engagements.live()).To(HaveExactElements(BeIdenticalTo(cl)))
+				g.Expect(cl.runs()).To(BeTrue())
+
+				leave[tc.second]()
+				g.Expect(w.ClusterNames()).To(BeEmpty(), "at once")
+				synctest.Wait()
+				g.Expect(w.engagements.live()).To(BeEmpty())
+				g.Expect(cl.runs()).To(BeFalse())
+			})
+		})
+	}
+}
+
+func TestAContextThatGivesUpWaitingForAnEqualClusterDoesNotKeepIt(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		g := NewWithT(t)
+		first := newFake("host")
+		first.sync.shut()
+		ctx, leave := context.WithCancel(w.ctx)
+		one := inBackground(func() error { return w.AddOrReplace(ctx, "eu", first, w.engagements) })
+		impatient, cancel := context.WithTimeout(w.ctx, time.Second)
+		defer cancel()
+		g.Expect(w.AddOrReplace(impatient, "eu", newFake("host"), nil)).To(MatchError(context.DeadlineExceeded))
+		first.sync.open()
+		g.Expect(<-one).To(Succeed())
+		leave()
+		synctest.Wait()
+		g.Expect(w.ClusterNames()).To(BeEmpty())
+		g.Expect(first.runs()).To(BeFalse())
+	})
+}
+
 func TestEqualityIsWhatTheProviderSaysItIs(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *world) {
 		g := NewWithT(t)
