@@ -32,7 +32,7 @@ func (k *keeper) connect(a *attempt, p *place) (*member, error) {
 		way.release()
 		return nil, err
 	}
-	m := newMember(k.ctx, k.fleet, a.profile, way, p)
+	m := newMember(k, a.profile, way, p)
 	// Not all of what follows takes a context. It fails without its transport.
 	inTime := context.AfterFunc(a, m.abort)
 	err = k.engage(a, m)
@@ -111,15 +111,11 @@ func (k *keeper) disengage(m *member) {
 	wasEngaged := k.engaged.Swap(nil) != nil
 	m.cancel()
 	m.abort()
-	m.endTurns()
 	k.fleet.forgetIndexes(m)
-	if !m.started {
-		return
-	}
 	timeout := k.fleet.options.Clock.NewTimer(k.fleet.options.ConnectTimeout)
 	defer timeout.Stop()
 	select {
-	case <-m.stopped:
+	case <-m.end():
 		if wasEngaged {
 			k.log.Info("Cluster is disengaged")
 		}

@@ -7,18 +7,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
-	"slices"
 	"sync"
 	"sync/atomic"
 
-	"golang.org/x/sync/errgroup"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/cluster"
 
 	"github.com/rollcall-dev/rollcall/pkg/credentials"
 	"github.com/rollcall-dev/rollcall/pkg/inventory"
-	"github.com/rollcall-dev/rollcall/pkg/mc/internal/indexkey"
 	"github.com/rollcall-dev/rollcall/pkg/mc/multicluster"
 )
 
@@ -39,16 +34,6 @@ type Fleet struct {
 	indexed map[*member]struct{} // clusters that have the indexes
 	// claims has the profiles that wait for others of the same cluster name.
 	claims map[inventory.Key]*ClusterStatus
-}
-
-type index struct {
-	object  client.Object
-	field   string
-	extract client.IndexerFunc
-}
-
-func (i index) key() indexkey.Key {
-	return indexkey.Of(i.object, i.field)
 }
 
 var (
@@ -153,64 +138,6 @@ func (f *Fleet) showClaim(profile inventory.Key, claim *ClusterStatus) {
 		return
 	}
 	f.claims[profile] = claim
-}
-
-// IndexField adds the index to the caches of all clusters, those there now, at
-// the same time, and those to come. It must be called before the informer of
-// the kind is started, best before the manager. The errors of single clusters
-// are joined; a cluster that leaves meanwhile has none. The index counts as
-// added nevertheless. It is an error to index a field twice.
-func (f *Fleet) IndexField(ctx context.Context, obj client.Object, field string, extractValue client.IndexerFunc) error {
-	added := index{object: obj, field: field, extract: extractValue}
-	present, err := f.addIndex(added)
-	if err != nil {
-		return err
-	}
-	errs := make([]error, len(present))
-	var group errgroup.Group
-	for i, m := range present {
-		group.Go(func() error {
-			if err := m.index(ctx, added); m.ctx.Err() == nil {
-				errs[i] = err
-			}
-			return nil
-		})
-	}
-	_ = group.Wait()
-	return errors.Join(errs...)
-}
-
-// addIndex notes the index and returns the clusters to give it to. All others
-// get it from addIndexes.
-func (f *Fleet) addIndex(added index) ([]*member, error) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if slices.ContainsFunc(f.indexes, func(other index) bool { return other.key() == added.key() }) {
-		return nil, fmt.Errorf("field %q of %T is indexed already", added.field, added.object)
-	}
-	f.indexes = append(f.indexes, added)
-	return slices.Collect(maps.Keys(f.indexed)), nil
-}
-
-// addIndexes gives a cluster that is being connected the indexes so far. Those
-// that follow are added to it by IndexField.
-func (f *Fleet) addIndexes(ctx context.Context, m *member) error {
-	f.mu.Lock()
-	f.indexed[m] = struct{}{}
-	indexes := append([]index(nil), f.indexes...)
-	f.mu.Unlock()
-	for _, i := range indexes {
-		if err := m.index(ctx, i); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func (f *Fleet) forgetIndexes(m *member) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	delete(f.indexed, m)
 }
 
 // String names the fleet for logs.

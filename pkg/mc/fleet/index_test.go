@@ -4,7 +4,10 @@
 package fleet_test
 
 import (
+	"context"
+	"errors"
 	"testing"
+	"time"
 
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
@@ -72,4 +75,76 @@ func TestAClusterThatLeavesWhileItIsIndexedIsNoFailure(t *testing.T) {
 	g.Eventually(func() int { return c.Requests("", "") }).WithTimeout(patience).Should(BeNumerically(">", before))
 	w.list.remove("eu")
 	g.Eventually(indexed).WithTimeout(patience).Should(Receive(BeNil()))
+}
+
+func TestAClusterThatHangsKeepsNobodyFromAnIndexAndGetsItLater(t *testing.T) {
+	g := NewWithT(t)
+	f := mctest.NewFleet(t, 3)
+	w := start(t, f.Clusters(), func(o *fleet.Options) { o.ConnectTimeout, o.Probe.Interval = time.Second, -1 })
+	for _, c := range f.Clusters() {
+		cm := configMap("a")
+		cm.Data = map[string]string{"key": "x"}
+		g.Expect(c.Create(cm, configMap("b"))).To(Succeed())
+		w.list.put(profile(c.Name(), c.Config().Host))
+		g.Eventually(w.state(name(c))).WithTimeout(patience).Should(Equal(fleet.Ready))
+	}
+	hangs, broken, well := f.Cluster(0), f.Cluster(1), f.Cluster(2)
+	hangs.Fault(mctest.Hang)
+	broken.Fault(mctest.Unavailable)
+	indexed := make(chan error, 1)
+	go func() {
+		indexed <- w.IndexField(t.Context(), &corev1.ConfigMap{}, "data.key", func(obj client.Object) []string {
+			return []string{obj.(*corev1.ConfigMap).Data["key"]}
+		})
+	}()
+	find := func(c *mctest.Cluster) func() (int, error) {
+		return func() (int, error) {
+			cl, err := w.Get(t.Context(), name(c))
+			if err != nil {
+				return 0, err
+			}
+			found := &corev1.ConfigMapList{}
+			err = cl.GetClient().List(t.Context(), found, client.MatchingFields{"data.key": "x"})
+			return len(found.Items), err
+		}
+	}
+	g.Eventually(find(well)).WithTimeout(patience).Should(Equal(1))
+	var err error
+	g.Eventually(indexed).WithTimeout(patience).Should(Receive(&err))
+	g.Expect(err).To(MatchError(And(
+		ContainSubstring(`cannot index field "data.key" of *v1.ConfigMap in cluster %q: no answer within 1s; it is tried again`, name(hangs)),
+		ContainSubstring(`in cluster %q`, name(broken)), Not(ContainSubstring(name(well).String())))))
+	g.Expect(err).To(MatchError(context.DeadlineExceeded))
+
+	hangs.Clear()
+	broken.Clear()
+	for _, c := range []*mctest.Cluster{hangs, broken} {
+		g.Eventually(find(c)).WithTimeout(patience).Should(Equal(1), c.Name())
+		g.Expect(w.engagements.of(name(c))).To(HaveLen(1))
+	}
+	hangs.Rebuild()
+	cm := configMap("a")
+	cm.Data = map[string]string{"key": "x"}
+	g.Expect(hangs.Create(cm)).To(Succeed())
+	w.method.lead(hangs.Config().Host, hangs.Config())
+	w.list.remove(hangs.Name())
+	w.list.put(profile(hangs.Name(), hangs.Config().Host))
+	g.Eventually(find(hangs)).WithTimeout(patience).Should(Equal(1), "engaged anew")
+}
+
+func TestAnIndexIsNotWaitedForLongerThanItsContext(t *testing.T) {
+	g := NewWithT(t)
+	c := mctest.New(t)
+	w := start(t, []*mctest.Cluster{c}, func(o *fleet.Options) { o.ConnectTimeout = time.Hour })
+	w.list.put(profile("eu", c.Config().Host))
+	g.Eventually(w.state("fleet/eu")).WithTimeout(patience).Should(Equal(fleet.Ready))
+	c.Fault(mctest.Hang)
+	ctx, cancel := context.WithCancelCause(t.Context())
+	indexed := make(chan error, 1)
+	go func() {
+		indexed <- w.IndexField(ctx, &corev1.ConfigMap{}, "data.key", func(client.Object) []string { return nil })
+	}()
+	enough := errors.New("enough")
+	cancel(enough)
+	g.Eventually(indexed).WithTimeout(patience).Should(Receive(MatchError(enough)))
 }

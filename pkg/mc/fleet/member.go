@@ -5,7 +5,6 @@ package fleet
 
 import (
 	"context"
-	"fmt"
 	"maps"
 	"slices"
 	"sync"
@@ -35,7 +34,9 @@ var _ multicluster.ChangeNotifier = &member{}
 type member struct {
 	cluster.Cluster
 
-	fleet     *Fleet
+	fleet *Fleet
+	name  multicluster.ClusterName
+
 	profile   atomic.Pointer[inventory.Profile]
 	config    atomic.Pointer[rest.Config]
 	transport *swapTransport
@@ -47,7 +48,7 @@ type member struct {
 	mu      sync.Mutex // guards what follows
 	changed map[*func()]struct{}
 	turn    *turn          // nil if there is none
-	taking  sync.WaitGroup // those who are about to take a turn
+	working sync.WaitGroup // what is to end with the cluster
 
 	// The keeper's goroutine owns what follows.
 	way       *approach
@@ -61,10 +62,11 @@ type member struct {
 }
 
 // newMember returns a member that has a place in the gate.
-func newMember(ctx context.Context, f *Fleet, profile *inventory.Profile, a *approach, p *place) *member {
+func newMember(k *keeper, profile *inventory.Profile, a *approach, p *place) *member {
 	m := &member{
-		fleet:     f,
-		transport: newSwapTransport(a.target, f.options.Clock),
+		fleet:     k.fleet,
+		name:      k.name,
+		transport: newSwapTransport(a.target, k.fleet.options.Clock),
 		listings:  newListings(),
 		way:       a,
 		clusterID: a.identity.clusterID,
@@ -72,7 +74,7 @@ func newMember(ctx context.Context, f *Fleet, profile *inventory.Profile, a *app
 	}
 	m.profile.Store(profile)
 	m.config.Store(a.config)
-	m.ctx, m.cancel = context.WithCancel(ctx)
+	m.ctx, m.cancel = context.WithCancel(k.ctx)
 	if a.target == nil {
 		m.identify = a.identify
 	}
@@ -138,17 +140,45 @@ func (m *member) GetConfig() *rest.Config {
 	return rest.CopyConfig(config)
 }
 
-func (m *member) index(ctx context.Context, i index) error {
-	if err := m.GetFieldIndexer().IndexField(ctx, i.object, i.field, i.extract); err != nil {
-		return fmt.Errorf("cannot index field %q of %T in cluster %q: %w", i.field, i.object, inventory.ClusterName(m.profile.Load()), err)
-	}
-	return nil
-}
-
 // abort fails what talks to the cluster, now and from now on.
 func (m *member) abort() {
 	m.transport.close()
 	m.way.release()
+}
+
+// work runs the function in a goroutine that is waited for when the cluster has
+// left, and tells whether it does: it must end with the member's context.
+func (m *member) work(f func()) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.workLocked(f)
+}
+
+func (m *member) workLocked(f func()) bool {
+	if m.ctx.Err() != nil {
+		return false
+	}
+	m.working.Go(f)
+	return true
+}
+
+// end returns a channel that is closed when nothing of the cluster runs any
+// more. Its context must have ended.
+func (m *member) end() <-chan struct{} {
+	m.mu.Lock() // who has it may begin to work still
+	if m.turn != nil {
+		m.endLocked(m.turn)
+	}
+	m.mu.Unlock()
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		m.working.Wait()
+		if m.started {
+			<-m.stopped
+		}
+	}()
+	return ended
 }
 
 // start runs the cluster until its context ends.

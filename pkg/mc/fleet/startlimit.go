@@ -54,15 +54,15 @@ func (m *member) LimitStart(ctx context.Context) (release func(), err error) {
 func (m *member) joinTurn() *turn {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.ctx.Err() != nil {
-		return nil
-	}
 	if m.turn == nil {
 		t := &turn{taken: make(chan struct{})}
 		ctx, cancel := context.WithCancel(m.ctx)
+		if !m.workLocked(func() { m.takeTurn(ctx, t) }) {
+			cancel()
+			return nil
+		}
 		t.cancel = cancel
 		m.turn = t
-		m.taking.Go(func() { m.takeTurn(ctx, t) })
 	}
 	m.turn.sharers++
 	return m.turn
@@ -141,17 +141,6 @@ func (m *member) endLocked(t *turn) {
 	if t.place != nil {
 		t.place.leave()
 	}
-}
-
-// endTurns ends the current turn and waits until nobody is about to take one.
-// The member's context must have ended.
-func (m *member) endTurns() {
-	m.mu.Lock()
-	if m.turn != nil {
-		m.endLocked(m.turn)
-	}
-	m.mu.Unlock()
-	m.taking.Wait()
 }
 
 // answers asks the cluster who it is, if it can be asked. One that has too many
