@@ -35,6 +35,6 @@
 // # How a cluster is known to be the same
 //
 // By the UID of its kube-system namespace where it may be read, before and
-// after; else by the ClusterID of its profile (KEP-2149); else it is taken for
-// another one.
+// after; else by the ClusterID of its profile (KEP-2149). Where neither can be
+// compared, another access is taken for another cluster.
 package fleet

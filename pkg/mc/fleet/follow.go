@@ -83,6 +83,9 @@ func (s *service) take(f finding) error {
 		s.log.Info("Cluster's new access cannot be used, keeping the one before", "error", f.err.Error(), "after", delay.Round(time.Millisecond).String())
 		s.retry = s.fleet.options.Clock.After(delay)
 	case f.way == nil:
+		if !s.member.adopt(inventory.ClusterID(p.profile)) {
+			return errOtherCluster
+		}
 		s.accessErr = nil
 		s.show()
 	case !s.member.exchange(f.way):

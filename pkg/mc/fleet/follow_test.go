@@ -151,6 +151,65 @@ func TestAClusterIDThatAProfileGivesLaterCounts(t *testing.T) {
 	g.Expect(w.engagements.of("fleet/eu")).To(HaveLen(1))
 }
 
+func TestAnotherClusterIDIsAnotherClusterUnlessItsUIDSaysOtherwise(t *testing.T) {
+	for _, tc := range []struct {
+		name        string
+		uid         bool // can be read
+		ids         []string
+		engagements int
+	}{
+		{"an ID that was not known is taken over", false, []string{"", "a", "a"}, 1},
+		{"another ID is another cluster", false, []string{"a", "b"}, 2},
+		{"also where it was not known at first", false, []string{"", "a", "b"}, 2},
+		{"an ID that is missing is not another one", false, []string{"a", "", "a"}, 1},
+		{"and not forgotten", false, []string{"a", "", "b"}, 2},
+		{"the UID that can be read counts more", true, []string{"a", "b", "c"}, 1},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			g := NewWithT(t)
+			c := mctest.New(t)
+			if !tc.uid {
+				c.Fault(mctest.Forbidden.On("namespaces"))
+			}
+			w := start(t, []*mctest.Cluster{c})
+			var p *inventory.Profile
+			for i, id := range tc.ids {
+				p = labelled(profile("eu", c.Config().Host), fmt.Sprint(i))
+				if id != "" {
+					p.Status.Properties = []v1alpha1.Property{{Name: inventory.PropertyClusterID, Value: id}}
+				}
+				w.list.put(p)
+				g.Eventually(func() string {
+					cl, err := w.Get(t.Context(), "fleet/eu")
+					if err != nil {
+						return err.Error()
+					}
+					return beat(cl)()
+				}).WithTimeout(patience).Should(Equal(fmt.Sprint(i)))
+			}
+			engaged := w.engagements.of("fleet/eu")
+			g.Expect(engaged).To(HaveLen(tc.engagements))
+			last := engaged[len(engaged)-1]
+			for _, before := range engaged[:len(engaged)-1] {
+				g.Expect(before.ctx.Err()).To(HaveOccurred())
+				g.Expect(beat(before.cluster)()).NotTo(Equal(beat(last.cluster)()), "the profile is of the other one")
+			}
+
+			// Credentials that turn out to be the same change nothing.
+			resolved := w.method.count()
+			w.method.change()
+			g.Eventually(w.method.count).WithTimeout(patience).Should(BeNumerically(">", resolved))
+
+			// What is known by now counts when the access changes, too.
+			moved := p.DeepCopy()
+			moved.Status.AccessProviders[0].Cluster.Server = w.secondAddress(c)
+			w.list.put(moved)
+			g.Eventually(func() string { return last.cluster.GetConfig().Host }).WithTimeout(patience).Should(HaveSuffix("/"))
+			g.Expect(w.engagements.of("fleet/eu")).To(HaveLen(tc.engagements))
+		})
+	}
+}
+
 func TestWhoAsksIsToldOfChangesOfTheProfileAlone(t *testing.T) {
 	g := NewWithT(t)
 	c := mctest.New(t)

@@ -130,6 +130,19 @@ func (m *member) exchange(way *approach) bool {
 	return true
 }
 
+// adopt takes over the ClusterID that a profile gives which leads to the cluster
+// as before, and tells whether that may be the same cluster's.
+func (m *member) adopt(clusterID string) bool {
+	if clusterID == "" {
+		return true // it may be back soon
+	}
+	if m.way.identity.uid == "" && m.clusterID != "" && m.clusterID != clusterID {
+		return false
+	}
+	m.clusterID = clusterID
+	return true
+}
+
 // GetConfig returns a copy of the configuration that leads to the cluster now.
 // It changes with the cluster's endpoint.
 func (m *member) GetConfig() *rest.Config {

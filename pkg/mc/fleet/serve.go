@@ -56,7 +56,8 @@ func serve(k *keeper, m *member) error {
 		case <-m.stopped:
 			return errors.Join(errClusterEnded, m.err)
 		case <-k.changed:
-			if s.isNews() {
+			var news bool
+			if news, err = s.isNews(); news {
 				s.backoff = k.newBackoff()
 				s.follow()
 			}
@@ -103,18 +104,19 @@ func (s *service) settle() (stop func()) {
 }
 
 // isNews takes over the latest profile and tells whether it may lead to the
-// cluster in another way than the one followed last.
-func (s *service) isNews() bool {
+// cluster in another way than the one followed last. The error is errOtherCluster
+// where it leads the same way, but to another cluster.
+func (s *service) isNews() (bool, error) {
 	profile := s.latest.Load()
-	s.member.setProfile(profile)
 	if s.recheck.Swap(false) || inventory.Fingerprint(profile) != s.tried {
-		return true
+		s.member.setProfile(profile)
+		return true, nil
 	}
-	if s.pursuit == nil && s.accessErr == nil {
-		// It leads to the cluster that is there: what it says is about that.
-		s.member.clusterID = inventory.ClusterID(profile)
+	if s.pursuit == nil && s.accessErr == nil && !s.member.adopt(inventory.ClusterID(profile)) {
+		return false, errOtherCluster
 	}
-	return false
+	s.member.setProfile(profile)
+	return false, nil
 }
 
 // show makes the status say how the cluster is.
