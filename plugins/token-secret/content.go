@@ -27,8 +27,9 @@ const (
 )
 
 // read returns the credential that the reference means. Its errors, and those of
-// all that it calls, repeat nothing of the data.
-func read(ref *reference, secret *corev1.Secret, cluster *plugin.Cluster) (*plugin.Credential, error) {
+// all that it calls, repeat nothing of the data. A kubeconfig says which server
+// it is for; anything else need not, unless that is required.
+func read(ref *reference, secret *corev1.Secret, cluster *plugin.Cluster, requireServer bool) (*plugin.Credential, error) {
 	if ref.Key == "" {
 		keys := []string{tokenKey, certificateKey, kubeconfigKey, clusterAPIKey}
 		if ref.kubeconfig {
@@ -52,11 +53,14 @@ func read(ref *reference, secret *corev1.Secret, cluster *plugin.Cluster) (*plug
 
 	var credential *plugin.Credential
 	var err error
+	unbound := checkBinding(secret, cluster, requireServer)
 	switch {
 	case len(data) == 0:
 		err = errors.New("the key is empty")
 	case ref.kubeconfig || isKubeconfig(data):
 		credential, err = fromKubeconfig(data, ref.Context, cluster)
+	case unbound != nil:
+		err = unbound
 	case ref.Context != "":
 		err = errors.New("a context is of a kubeconfig, and this is none")
 	case bytes.HasPrefix(data, []byte("-----BEGIN CERTIFICATE-----")):

@@ -17,8 +17,10 @@
 //
 // Whoever writes a profile is not trusted. Which namespaces and Secrets may be
 // read at all is said by flags, since the author could otherwise have any Secret
-// sent to a server of their choice; and a kubeconfig's credential goes only to
-// the server, and with the certificate authority, that the kubeconfig names.
+// sent to a server of their choice; a kubeconfig's credential goes only to the
+// server, and with the certificate authority, that the kubeconfig names; and any
+// other only to the server of the Secret's annotation rollcall.dev/server, where
+// there is one, which --require-server asks for.
 //
 // With --request-token, what the Secret holds never leaves the plugin: it is
 // used to have the member cluster issue a token that lives for a short time.

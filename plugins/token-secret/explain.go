@@ -33,6 +33,9 @@ func (p *Plugin) Explain(_ context.Context, request plugin.Request) ([]string, e
 	if p.SecretSelector != "" {
 		steps = append(steps, fmt.Sprintf("refuse Secrets whose labels do not match %s", p.SecretSelector))
 	}
+	if p.RequireServer {
+		steps = append(steps, fmt.Sprintf("refuse tokens and client certificates of Secrets without the annotation %s", AnnotationServer))
+	}
 	if request.Cluster == nil {
 		return steps, nil
 	}

@@ -38,7 +38,7 @@ func FuzzContent(f *testing.F) {
 	f.Fuzz(func(t *testing.T, data, key, context string) {
 		secret := &corev1.Secret{Data: map[string][]byte{"x.crt": []byte(data), "x.key": []byte(key)}}
 		ref := &reference{Namespace: "n", Name: "c1", Key: "x.crt", Context: context}
-		credential, err := read(ref, secret, &plugin.Cluster{Server: "https://c1"})
+		credential, err := read(ref, secret, &plugin.Cluster{Server: "https://c1"}, false)
 		if (credential == nil) == (err == nil) {
 			t.Fatal("neither or both of a credential and an error")
 		}

@@ -41,6 +41,11 @@ type Plugin struct {
 	// Secret.
 	SecretSelector string
 
+	// RequireServer says that a token or a client certificate is read only from
+	// a Secret with AnnotationServer, so that whoever writes a profile cannot
+	// have it sent to a server of their own. Default: from any Secret.
+	RequireServer bool
+
 	// RequestToken says that what the Secret holds is not handed out, but used
 	// to have the member cluster issue a token that lives for a short time.
 	RequestToken bool
@@ -110,6 +115,8 @@ func (p *Plugin) AddFlags(flags *flag.FlagSet) {
 	flags.StringVar(&p.SecretSelector, "secret-selector", p.SecretSelector,
 		"label `selector` which a Secret must match (default: none, but Secrets of type "+
 			string(corev1.SecretTypeServiceAccountToken)+" are refused)")
+	flags.BoolVar(&p.RequireServer, "require-server", p.RequireServer,
+		"read tokens and client certificates only from Secrets whose annotation "+AnnotationServer+" is the profile's server")
 	flags.BoolVar(&p.RequestToken, "request-token", p.RequestToken,
 		"use what is in the Secret only to request a short-lived token from the member cluster")
 	flags.StringVar(&p.TokenServiceAccount, "token-service-account", p.TokenServiceAccount,
@@ -157,7 +164,7 @@ func (p *Plugin) Credential(ctx context.Context, request plugin.Request) (*plugi
 	if err := p.allowSecret(ref, secret, selector); err != nil {
 		return nil, err
 	}
-	credential, err := read(ref, secret, request.Cluster)
+	credential, err := read(ref, secret, request.Cluster, p.RequireServer)
 	if err != nil || !p.RequestToken {
 		return credential, err
 	}

@@ -131,12 +131,13 @@ func TestAMemberThatRepeatsTheParentIsNotQuoted(t *testing.T) {
 func TestExplain(t *testing.T) {
 	g := NewWithT(t)
 	hub := newHub(t)
-	code, stdout, stderr := run(t, `{"secretRef":{"name":"c1"}}`, "--kubeconfig="+hub, "--explain", "--request-token", "--secret-selector=for=fleet")
+	code, stdout, stderr := run(t, `{"secretRef":{"name":"c1"}}`, "--kubeconfig="+hub, "--explain", "--request-token", "--secret-selector=for=fleet", "--require-server")
 	g.Expect(stderr).To(BeEmpty())
 	g.Expect(code).To(Equal(plugin.ExitOK))
 	for _, line := range []string{
 		"read Secrets in these namespaces only: clusters",
 		"refuse Secrets whose labels do not match for=fleet",
+		"refuse tokens and client certificates of Secrets without the annotation rollcall.dev/server",
 		"read secret clusters/c1",
 		"request a token of service account that the Secret's token is of for 1h0m0s",
 	} {

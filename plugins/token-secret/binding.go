@@ -1,0 +1,47 @@
+// Copyright The Rollcall Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package tokensecret
+
+import (
+	"errors"
+
+	corev1 "k8s.io/api/core/v1"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+
+	"github.com/rollcall-dev/rollcall/pkg/credentials/plugin"
+)
+
+// AnnotationServer is the annotation of a Secret that names the server which
+// the credential in it is for, such as "https://c1.example.com:6443". It goes to
+// no other. The Secret's key ca.crt, where there is one, is the certificate
+// authority that the profile must have, too. Kubeconfigs name both themselves.
+const AnnotationServer = "rollcall.dev/server"
+
+// checkBinding refuses a profile that would have a token or client certificate
+// sent elsewhere than its Secret says.
+func checkBinding(secret *corev1.Secret, cluster *plugin.Cluster, required bool) error {
+	server, bound := secret.Annotations[AnnotationServer]
+	switch {
+	case !bound && required:
+		return errors.New("the Secret has no annotation " + AnnotationServer + ", see --require-server")
+	case !bound:
+		return nil
+	case address(server) == "":
+		return errors.New("the Secret's annotation " + AnnotationServer + " is not the https URL of a server")
+	case !sameServer(server, cluster.Server):
+		return errors.New("the Secret is for another server than the profile's, see its annotation " + AnnotationServer)
+	}
+	ca := secret.Data[corev1.ServiceAccountRootCAKey]
+	if len(ca) > 0 {
+		return checkCluster(&clientcmdapi.Cluster{Server: server, CertificateAuthorityData: ca}, cluster)
+	}
+	// Who the server is, the network decides then, and not the profile.
+	switch {
+	case cluster.InsecureSkipTLSVerify:
+		return errors.New("the profile does not verify the server's certificate, which a Secret with the annotation " + AnnotationServer + " asks for")
+	case cluster.ProxyURL != "" || cluster.TLSServerName != "":
+		return errors.New("the profile has a proxy-url or tls-server-name, which a Secret with the annotation " + AnnotationServer + " allows only if it has the certificate authority under ca.crt")
+	}
+	return nil
+}
