@@ -20,7 +20,8 @@ import (
 // Where profiles of several sources have the same key, that of the source
 // named first is used, whichever came first in time. The others are hidden,
 // which is logged, and the next of them takes over when it goes. Rename gives
-// the profiles of a source keys of their own.
+// the profiles of a source keys of their own. Profiles of different keys are all
+// handed on, also where they come to the same cluster name.
 func Merge(sources ...Source) Source {
 	return &merged{sources: sources}
 }

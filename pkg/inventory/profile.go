@@ -21,7 +21,8 @@ type Key = types.NamespacedName
 
 const (
 	// AnnotationClusterName holds the name that a source itself uses for the
-	// cluster, where that is not the profile's namespace and name.
+	// cluster, where that is not the profile's namespace and name. Whoever writes
+	// it chooses the name.
 	AnnotationClusterName = "rollcall.dev/cluster-name"
 
 	// PropertyClusterID is the property with the cluster's ID, unique in its
@@ -46,6 +47,19 @@ func ClusterName(profile *Profile) string {
 		return name
 	}
 	return KeyOf(profile).String()
+}
+
+// CompareClaims orders the profiles that come to the same cluster name by their
+// claim to it: the one whose namespace and name it is, then the one that was
+// created first, then the one whose key is first. It is one for slices.SortFunc.
+func CompareClaims(a, b *Profile) int {
+	if own := ClusterName(a) == KeyOf(a).String(); own != (ClusterName(b) == KeyOf(b).String()) {
+		if own {
+			return -1
+		}
+		return 1
+	}
+	return precedes(a, b)
 }
 
 // Property returns the value of the profile's property of that name, and

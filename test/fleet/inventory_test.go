@@ -143,7 +143,7 @@ func TestTheHubIsGone(t *testing.T) {
 		g.Expect(home.UpdateStatus(p)).To(Succeed())
 		profiles = append(profiles, p)
 	}
-	source, err := hub.New(home.Config(), hub.Options{})
+	source, err := hub.New(home.Config(), hub.Options{TrustAnnotations: true})
 	g.Expect(err).NotTo(HaveOccurred())
 	s := newStage(t, func(o *fleet.Options) { o.Source = source })
 	for _, c := range f.Clusters() {

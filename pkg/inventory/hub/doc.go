@@ -19,6 +19,12 @@
 // profiles that it hands out, where inventory.ClusterSet finds it. A change of
 // the label hands the profiles out again.
 //
+// # Names
+//
+// The annotations with which sources speak of names, such as
+// inventory.AnnotationClusterName, are removed from the profiles, so that none
+// takes the name of another; Options.TrustAnnotations leaves them.
+//
 // # Placement decisions
 //
 // With Options.Placement, only clusters that a scheduler has decided on are

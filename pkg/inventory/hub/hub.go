@@ -43,6 +43,14 @@ type Options struct {
 	// that it has decided on are told of. Defaults to none: all are.
 	Placement *Placement
 
+	// TrustAnnotations leaves profiles the annotations with which sources speak
+	// of them: inventory.AnnotationClusterName, AnnotationRenamedFrom and
+	// AnnotationAlternates. They are removed otherwise: whoever may write a
+	// profile in one namespace could take the name of a cluster of another. Set
+	// it for a hub all of whose authors are trusted, such as one with published
+	// profiles that are to keep the names of their source.
+	TrustAnnotations bool
+
 	// HTTPClient is used in place of one made from the rest.Config, so that
 	// connections to the hub can be shared. Defaults to a client of its own.
 	HTTPClient *http.Client
@@ -122,7 +130,7 @@ func (s *Source) Run(ctx context.Context, sink inventory.Sink) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	r := &reader{source: s, events: make(chan func(*view))}
-	v := newView(log.FromContext(ctx), sink, s.options.Placement)
+	v := newView(log.FromContext(ctx), sink, &s.options)
 	if err := r.start(ctx, v); err != nil {
 		cancel()
 		r.running.Wait()

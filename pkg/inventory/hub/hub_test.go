@@ -102,6 +102,36 @@ func TestAHubWithoutTheAPIIsWaitedFor(t *testing.T) {
 	g.Eventually(roll.synced).WithTimeout(patience).Should(BeTrue())
 }
 
+func TestAHubsProfilesNameTheirClustersOnlyWhereTheirAuthorsAreTrusted(t *testing.T) {
+	for _, tc := range []struct {
+		name                  string
+		trust                 bool
+		clusterName, original string
+		alternates            int
+	}{
+		{"not by default", false, "default/eu", "default/eu", 0},
+		{"by an option", true, "prod/eu", "prod/renamed", 1},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			g := NewWithT(t)
+			c := newHub(t)
+			p := profile("eu", "1")
+			p.Annotations = map[string]string{
+				inventory.AnnotationClusterName: "prod/eu", inventory.AnnotationRenamedFrom: "prod/renamed",
+				inventory.AnnotationAlternates: "prod/other", "note": "stays",
+			}
+			g.Expect(c.Create(p)).To(Succeed())
+			roll := run(t, c, hub.Options{TrustAnnotations: tc.trust})
+			g.Eventually(roll.synced).WithTimeout(patience).Should(BeTrue())
+			told := roll.profile("default/eu")
+			g.Expect(inventory.ClusterName(told)).To(Equal(tc.clusterName))
+			g.Expect(inventory.OriginalKey(told).String()).To(Equal(tc.original))
+			g.Expect(inventory.Alternates(told)).To(HaveLen(tc.alternates))
+			g.Expect(told.Annotations).To(HaveKeyWithValue("note", "stays"))
+		})
+	}
+}
+
 func TestAHubNeedsAConfig(t *testing.T) {
 	_, err := hub.New(nil, hub.Options{})
 	NewWithT(t).Expect(err).To(MatchError(ContainSubstring("rest.Config")))
@@ -134,7 +164,7 @@ func run(t *testing.T, c *mctest.Cluster, options hub.Options, logs ...*lines) *
 	for _, l := range logs {
 		ctx = log.IntoContext(ctx, funcr.New(l.add, funcr.Options{}))
 	}
-	r := &roll{profiles: map[string]string{}, sets: map[string]string{}}
+	r := &roll{profiles: map[string]*inventory.Profile{}, sets: map[string]string{}}
 	ended := make(chan error, 1)
 	go func() { ended <- source.Run(ctx, r) }()
 	t.Cleanup(func() {
@@ -149,15 +179,15 @@ func run(t *testing.T, c *mctest.Cluster, options hub.Options, logs ...*lines) *
 // roll is a sink that keeps what it is told.
 type roll struct {
 	mu       sync.Mutex
-	profiles map[string]string
-	sets     map[string]string // ClusterSets
+	profiles map[string]*inventory.Profile
+	sets     map[string]string // ClusterSets, by the profile's name
 	complete bool
 }
 
 func (r *roll) Put(p *inventory.Profile) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.profiles[inventory.KeyOf(p).String()] = p.Labels["version"]
+	r.profiles[inventory.KeyOf(p).String()] = p
 	r.sets[p.Name] = inventory.ClusterSet(p)
 }
 
@@ -188,13 +218,20 @@ func (r *roll) set(name string) func() string {
 	}
 }
 
+// profile returns the profile of the key, or nil.
+func (r *roll) profile(key string) *inventory.Profile {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.profiles[key]
+}
+
 // content returns the profiles as "namespace/name=version", in order.
 func (r *roll) content() string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	var all []string
 	for _, key := range slices.Sorted(maps.Keys(r.profiles)) {
-		all = append(all, fmt.Sprintf("%s=%s", key, r.profiles[key]))
+		all = append(all, fmt.Sprintf("%s=%s", key, r.profiles[key].Labels["version"]))
 	}
 	return strings.Join(all, " ")
 }

@@ -4,6 +4,7 @@
 package hub
 
 import (
+	"slices"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -17,10 +18,12 @@ import (
 //
 // Nothing is told before it is known which ClusterSets the namespaces are in
 // and which clusters have been decided on: what is engaged already must not be
-// told of in a lesser form first.
+// told of in a lesser form first. Nor is a profile told of before those listed
+// with it: who comes to a cluster name first has it.
 type view struct {
-	log  logr.Logger
-	sink inventory.Sink
+	log   logr.Logger
+	sink  inventory.Sink
+	trust bool // annotations
 
 	unreadProfiles   map[string]bool // by namespace
 	unreadNamespaces map[string]bool // by namespace
@@ -35,16 +38,16 @@ type view struct {
 	placement *placed           // nil without a placement
 }
 
-func newView(log logr.Logger, sink inventory.Sink, placement *Placement) *view {
+func newView(log logr.Logger, sink inventory.Sink, options *Options) *view {
 	v := &view{
-		log: log, sink: sink,
+		log: log, sink: sink, trust: options.TrustAnnotations,
 		unreadProfiles: map[string]bool{}, unreadNamespaces: map[string]bool{},
 		profiles: map[inventory.Key]*inventory.Profile{},
 		told:     map[inventory.Key]bool{},
 		sets:     map[string]string{},
 	}
-	if placement != nil {
-		v.placement = newPlaced(placement)
+	if options.Placement != nil {
+		v.placement = newPlaced(options.Placement)
 	}
 	return v
 }
@@ -65,6 +68,7 @@ func (v *view) profilesRead(namespace string, now time.Time) {
 	if len(v.unreadProfiles) == 0 {
 		v.profilesSince = now
 	}
+	v.tellAll(func(key inventory.Key) bool { return namespace == "" || key.Namespace == namespace })
 }
 
 // putNamespace notes the ClusterSet of a namespace, "" where it has none.
@@ -122,11 +126,12 @@ func (v *view) decide(now time.Time) {
 	if !v.placement.read {
 		return
 	}
-	changed := v.placement.decide(now)
-	for _, key := range changed {
-		v.tell(key)
+	joined := map[inventory.Key]bool{}
+	for _, key := range v.placement.decide(now) {
+		joined[key] = true
 	}
-	if len(changed) > 0 {
+	v.tellAll(func(key inventory.Key) bool { return joined[key] })
+	if len(joined) > 0 {
 		v.placement.logState(v.log)
 	}
 }
@@ -141,9 +146,7 @@ func (v *view) advance(now time.Time) (next time.Time, ok bool) {
 	}
 	if !v.open && len(v.unreadNamespaces) == 0 && (v.placement == nil || v.placement.read) {
 		v.open = true
-		for key := range v.profiles {
-			v.tell(key)
-		}
+		v.tellAll(func(inventory.Key) bool { return true })
 	}
 	if v.open && !v.synced && len(v.unreadProfiles) == 0 {
 		v.synced = true
@@ -164,20 +167,50 @@ func (v *view) advance(now time.Time) (next time.Time, ok bool) {
 	return next, ok
 }
 
+// tellAll brings the sink up to date on the profiles of these keys, in the
+// order of their claims to names.
+func (v *view) tellAll(these func(inventory.Key) bool) {
+	if !v.open {
+		return
+	}
+	var profiles []*inventory.Profile
+	for key, profile := range v.profiles {
+		if these(key) {
+			profiles = append(profiles, v.conveyed(profile))
+		}
+	}
+	slices.SortFunc(profiles, inventory.CompareClaims)
+	for _, profile := range profiles {
+		v.tell(inventory.KeyOf(profile))
+	}
+}
+
 // tell brings the sink up to date on a profile.
 func (v *view) tell(key inventory.Key) {
-	if !v.open {
+	if !v.open || v.unreadProfiles[""] || v.unreadProfiles[key.Namespace] {
 		return
 	}
 	profile := v.profiles[key]
 	if profile != nil && (v.placement == nil || v.placement.has(key)) {
 		v.told[key] = true
-		// What the profile itself says of its namespace does not count.
-		v.sink.Put(inventory.WithAnnotation(profile, inventory.AnnotationNamespaceClusterSet, v.sets[key.Namespace]))
+		v.sink.Put(v.conveyed(profile))
 		return
 	}
 	if v.told[key] {
 		delete(v.told, key)
 		v.sink.Remove(key)
 	}
+}
+
+// conveyed returns the profile with what else is known of it, and without what
+// it has no right to say: of its namespace, and of names.
+func (v *view) conveyed(profile *inventory.Profile) *inventory.Profile {
+	if !v.trust {
+		for _, annotation := range []string{
+			inventory.AnnotationClusterName, inventory.AnnotationRenamedFrom, inventory.AnnotationAlternates,
+		} {
+			profile = inventory.WithAnnotation(profile, annotation, "")
+		}
+	}
+	return inventory.WithAnnotation(profile, inventory.AnnotationNamespaceClusterSet, v.sets[profile.Namespace])
 }
