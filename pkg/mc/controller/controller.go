@@ -142,6 +142,10 @@ type mcController[request mcreconcile.ClusterAware[request]] struct {
 	// the leader or for a warm-up.
 	queue   priorityqueue.PriorityQueue[request]
 	stopped bool
+	// onStop has what ends with the controller: its contexts and its metrics.
+	onStop []func()
+	// awaited are the sources of Watch that are waited for.
+	awaited []mcsource.AwaitedSource
 }
 
 var (
@@ -162,33 +166,61 @@ func (c *mcController[request]) NeedLeaderElection() bool {
 // Warmup starts the sources before the election where the controller is to be
 // warmed up.
 func (c *mcController[request]) Warmup(ctx context.Context) error {
-	if inner, ok := c.TypedController.(interface{ Warmup(context.Context) error }); ok {
-		return inner.Warmup(ctx)
+	inner, ok := c.TypedController.(interface{ Warmup(context.Context) error })
+	if !ok {
+		return nil
 	}
-	return nil
+	return inner.Warmup(c.untilStop(ctx))
 }
 
 // Start runs the controller until the context ends. When it returns, nothing
 // that it started for a cluster runs any more.
 func (c *mcController[request]) Start(ctx context.Context) error {
-	defer c.running.Wait()
+	defer c.wait()
 	defer c.stop()
-	defer metrics.add(c)()
-	return c.TypedController.Start(ctx)
+	return c.TypedController.Start(c.untilStop(ctx))
+}
+
+// untilStop returns a context that ends with stop at the latest.
+func (c *mcController[request]) untilStop(ctx context.Context) context.Context {
+	ctx, cancel := context.WithCancel(ctx)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.onStop = append(c.onStop, cancel)
+	return ctx
+}
+
+// wait returns when all has ended that runs for the controller, after stop.
+func (c *mcController[request]) wait() {
+	c.running.Wait()
+	c.mu.RLock()
+	awaited := c.awaited
+	c.mu.RUnlock()
+	for _, src := range awaited {
+		src.Wait()
+	}
 }
 
 // Watch starts a source once, and tells it of engagements if it is a
 // ClusterWatcher.
 func (c *mcController[request]) Watch(src source.TypedSource[request]) error {
-	if watcher, ok := src.(mcsource.ClusterWatcher); ok {
-		c.mu.Lock()
-		c.watchers = append(c.watchers, watcher)
-		for _, e := range c.engagements {
-			watcher.ClusterJoined(e.ctx, e.name, e.cluster)
-		}
-		c.mu.Unlock()
+	if err := c.TypedController.Watch(src); err != nil {
+		return err
 	}
-	return c.TypedController.Watch(src)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if awaited, ok := src.(mcsource.AwaitedSource); ok {
+		c.awaited = append(c.awaited, awaited)
+	}
+	watcher, ok := src.(mcsource.ClusterWatcher)
+	if !ok {
+		return nil
+	}
+	c.watchers = append(c.watchers, watcher)
+	for _, e := range c.engagements {
+		watcher.ClusterJoined(e.ctx, e.name, e.cluster)
+	}
+	return nil
 }
 
 func (c *mcController[request]) MultiClusterWatch(src mcsource.TypedSource[client.Object, request]) error {
@@ -257,6 +289,10 @@ func (c *mcController[request]) start(ctx context.Context, q priorityqueue.Prior
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.queue = q
+	if c.stopped {
+		return
+	}
+	c.onStop = append(c.onStop, metrics.add(c))
 	if c.addFromSource == nil {
 		c.addFromSource = q.AddWithOpts
 	}
@@ -302,6 +338,10 @@ func (c *mcController[request]) stop() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.stopped = true
+	for _, end := range c.onStop {
+		end()
+	}
+	c.onStop = nil
 	for _, e := range c.engagements {
 		c.disengageLocked(e)
 	}

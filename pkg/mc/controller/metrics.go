@@ -7,17 +7,16 @@ import (
 	"cmp"
 	"maps"
 	"slices"
+	"strings"
 	"sync"
 
 	"github.com/prometheus/client_golang/prometheus"
 	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
-
-	"github.com/rollcall-dev/rollcall/pkg/mc/multicluster"
 )
 
 // maxClusterSeries bounds the series of one metric and controller that carry a
 // cluster's name. The clusters with the highest values have one of their own;
-// the others are added up under otherClusters.
+// the others are added up under otherClusters, as is one of that name.
 const (
 	maxClusterSeries = 100
 	otherClusters    = "(other)"
@@ -34,8 +33,8 @@ var (
 		"Number of requests that are queued for a cluster, where there are any.", []string{"controller", "cluster"}, nil)
 )
 
-// metrics collects from all controllers that run. Values are read when they
-// are scraped, so a cluster that has left leaves no series behind.
+// metrics collects from all controllers whose sources run. Values are read when
+// they are scraped, so a cluster that has left leaves no series behind.
 var metrics = &collector{}
 
 func init() {
@@ -82,45 +81,72 @@ func (m *collector) Collect(ch chan<- prometheus.Metric) {
 	m.mu.Lock()
 	reporters := slices.Collect(maps.Keys(m.reporters))
 	m.mu.Unlock()
-	seen := map[string]bool{} // names are unique unless a program forgoes that
+	sums := map[string]*sum{} // names are unique unless a program forgoes that
 	for _, r := range reporters {
-		name := r.controllerName()
-		if seen[name] {
-			continue
+		name := label(r.controllerName())
+		if sums[name] == nil {
+			sums[name] = &sum{unsynced: map[string]int{}, depth: map[string]int{}}
 		}
-		seen[name] = true
-		clusters := r.ClusterStatus()
-		unsynced, depth := map[multicluster.ClusterName]int{}, map[multicluster.ClusterName]int{}
-		for _, c := range clusters {
-			if c.UnsyncedSources > 0 {
-				unsynced[c.ClusterName] = c.UnsyncedSources
-			}
-			if queued := c.backlog(); queued > 0 {
-				depth[c.ClusterName] = queued
-			}
-		}
-		ch <- prometheus.MustNewConstMetric(clustersDesc, prometheus.GaugeValue, float64(len(clusters)), name)
-		ch <- prometheus.MustNewConstMetric(parkedDesc, prometheus.GaugeValue, float64(r.parkedRequests()), name)
-		collectClusters(ch, unsyncedDesc, name, unsynced)
-		collectClusters(ch, depthDesc, name, depth)
+		sums[name].add(r)
+	}
+	for name, s := range sums {
+		send(ch, clustersDesc, s.clusters, name)
+		send(ch, parkedDesc, s.parked, name)
+		sendClusters(ch, unsyncedDesc, name, s.unsynced)
+		sendClusters(ch, depthDesc, name, s.depth)
 	}
 }
 
-func collectClusters(ch chan<- prometheus.Metric, desc *prometheus.Desc, controller string, values map[multicluster.ClusterName]int) {
-	names := slices.SortedFunc(maps.Keys(values), func(a, b multicluster.ClusterName) int {
+// sum is what all controllers of one name come to.
+type sum struct {
+	clusters, parked int
+	unsynced, depth  map[string]int // by cluster, where they are not zero
+}
+
+func (s *sum) add(r reporter) {
+	all := r.ClusterStatus()
+	s.clusters += len(all)
+	s.parked += r.parkedRequests()
+	for _, c := range all {
+		name := label(c.ClusterName.String())
+		if c.UnsyncedSources > 0 {
+			s.unsynced[name] += c.UnsyncedSources
+		}
+		if queued := c.backlog(); queued > 0 {
+			s.depth[name] += queued
+		}
+	}
+}
+
+func sendClusters(ch chan<- prometheus.Metric, desc *prometheus.Desc, controller string, values map[string]int) {
+	others := values[otherClusters]
+	delete(values, otherClusters)
+	names := slices.SortedFunc(maps.Keys(values), func(a, b string) int {
 		return cmp.Or(cmp.Compare(values[b], values[a]), cmp.Compare(a, b))
 	})
-	others := 0
 	for i, name := range names {
-		if i >= maxClusterSeries {
+		if i < maxClusterSeries {
+			send(ch, desc, values[name], controller, name)
+		} else {
 			others += values[name]
-			continue
 		}
-		ch <- prometheus.MustNewConstMetric(desc, prometheus.GaugeValue, float64(values[name]), controller, name.String())
 	}
 	if others > 0 {
-		ch <- prometheus.MustNewConstMetric(desc, prometheus.GaugeValue, float64(others), controller, otherClusters)
+		send(ch, desc, others, controller, otherClusters)
 	}
+}
+
+// send leaves out what cannot be sent: one bad series would cost all others of
+// the process.
+func send(ch chan<- prometheus.Metric, desc *prometheus.Desc, value int, labels ...string) {
+	if metric, err := prometheus.NewConstMetric(desc, prometheus.GaugeValue, float64(value), labels...); err == nil {
+		ch <- metric
+	}
+}
+
+// label makes a name what Prometheus takes for a label's value.
+func label(name string) string {
+	return strings.ToValidUTF8(name, "\uFFFD")
 }
 
 func (c *mcController[request]) controllerName() string { return c.name }

@@ -13,7 +13,8 @@ type ClusterStatus struct {
 	// ClusterName is the cluster's name.
 	ClusterName multicluster.ClusterName
 	// UnsyncedSources is the number of the controller's sources that have not
-	// delivered their initial events. Until it is zero, nothing is reconciled.
+	// delivered their initial events: all of them before sources are started, on
+	// a replica that does not lead. Until it is zero, nothing is reconciled.
 	UnsyncedSources int
 	// LastError is why a source could not start when that was last tried, or
 	// what keeps it from syncing, as soon as that is known: seconds after the
@@ -43,8 +44,12 @@ func (c *mcController[request]) ClusterStatus() []ClusterStatus {
 	defer c.mu.RUnlock()
 	all := make([]ClusterStatus, 0, len(c.engagements))
 	for name, e := range c.engagements {
+		unsynced := len(e.unsynced)
+		if c.queue == nil {
+			unsynced = len(c.sources)
+		}
 		all = append(all, ClusterStatus{
-			ClusterName: name, UnsyncedSources: len(e.unsynced), LastError: e.lastErrorLocked(), Queue: c.depthLocked(name),
+			ClusterName: name, UnsyncedSources: unsynced, LastError: e.lastErrorLocked(), Queue: c.depthLocked(name),
 		})
 	}
 	return all

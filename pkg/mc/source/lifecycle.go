@@ -65,7 +65,8 @@ func ClusterLifecycle() source.TypedSource[mcreconcile.Request] {
 
 // TypedClusterLifecycle is a source of the clusters' own coming and going. It
 // enqueues what the function makes of each event, for the clusters that the
-// requests name. The function is called from one goroutine.
+// requests name. The function is called from one goroutine, and must return
+// when its context ends: the controller's Start waits for it.
 func TypedClusterLifecycle[request mcreconcile.ClusterAware[request]](fn func(context.Context, ClusterEvent) []request) source.TypedSource[request] {
 	return &lifecycle[request]{fn: fn, wake: make(chan struct{}, 1), changed: map[multicluster.ClusterName]struct{}{}}
 }
@@ -74,13 +75,18 @@ type lifecycle[request mcreconcile.ClusterAware[request]] struct {
 	fn   func(context.Context, ClusterEvent) []request
 	wake chan struct{} // holds a token when there are events
 
+	running sync.WaitGroup // counts what Start has started
+
 	mu      sync.Mutex // guards what follows
 	events  []ClusterEvent
 	changed map[multicluster.ClusterName]struct{} // whose last event is a change
 	started bool
 }
 
-var _ ClusterWatcher = &lifecycle[mcreconcile.Request]{}
+var (
+	_ AwaitedSource  = &lifecycle[mcreconcile.Request]{}
+	_ ClusterWatcher = &lifecycle[mcreconcile.Request]{}
+)
 
 func (l *lifecycle[request]) ClusterJoined(ctx context.Context, name multicluster.ClusterName, cl cluster.Cluster) {
 	l.add(ClusterEvent{Type: ClusterJoined, ClusterName: name, Cluster: cl})
@@ -131,7 +137,7 @@ func (l *lifecycle[request]) Start(ctx context.Context, queue workqueue.TypedRat
 	l.mu.Lock()
 	l.started = true
 	l.mu.Unlock()
-	go func() {
+	l.running.Go(func() {
 		for {
 			select {
 			case <-ctx.Done():
@@ -139,13 +145,21 @@ func (l *lifecycle[request]) Start(ctx context.Context, queue workqueue.TypedRat
 			case <-l.wake:
 			}
 			for _, e := range l.take() {
+				if ctx.Err() != nil {
+					return
+				}
 				for _, req := range l.fn(ctx, e) {
 					queue.Add(req)
 				}
 			}
 		}
-	}()
+	})
 	return nil
+}
+
+// Wait implements AwaitedSource.
+func (l *lifecycle[request]) Wait() {
+	l.running.Wait()
 }
 
 func (l *lifecycle[request]) String() string {

@@ -60,3 +60,11 @@ type DiagnosedSource interface {
 	// It runs beside WaitForSync and must not disturb the source.
 	Diagnose(ctx context.Context, report func(error))
 }
+
+// AwaitedSource is implemented by sources given to the Watch of a controller
+// that run code of the user in goroutines of their own.
+type AwaitedSource interface {
+	// Wait returns when what Start has started has ended, as it must once its
+	// context ends. The controller waits for that before its own Start returns.
+	Wait()
+}
