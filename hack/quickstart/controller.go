@@ -72,7 +72,7 @@ func writeProviderFile(path, pluginKubeconfig string) error {
 			ExecConfig: &clientcmdapi.ExecConfig{
 				APIVersion:         "client.authentication.k8s.io/v1",
 				Command:            pluginProgram,
-				Args:               []string{"--kubeconfig=" + pluginKubeconfig, "--namespace=" + realfleet.TokenNamespace},
+				Args:               []string{"--kubeconfig=" + pluginKubeconfig, "--namespace=" + realfleet.TokenNamespace, "--require-server"},
 				ProvideClusterInfo: true,
 			},
 		}},

@@ -110,7 +110,7 @@ func (q *quickstart) startClusters(ctx context.Context, r *report) (err error) {
 // enlist writes the ClusterProfiles of the first two members.
 func (q *quickstart) enlist(ctx context.Context, r *report) error {
 	r.Explain("A ClusterProfile (KEP-4322) says where a cluster is and which plugin gives access.")
-	r.Explain("The token is in a Secret that this plugin alone may read.")
+	r.Explain("The token is in a Secret that this plugin alone may read, and for no other server.")
 	for _, m := range []*realfleet.Member{q.europe, q.america} {
 		if err := m.CreateConfigMap(ctx, "first"); err != nil {
 			return err

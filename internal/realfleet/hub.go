@@ -20,6 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 
 	"github.com/rollcall-dev/rollcall/pkg/inventory"
+	tokensecret "github.com/rollcall-dev/rollcall/plugins/token-secret"
 )
 
 const (
@@ -100,7 +101,7 @@ func (h *Hub) Enlist(ctx context.Context, m *Member) error {
 	}
 	status := profile.Status.DeepCopy()
 	err = h.Create(ctx,
-		&corev1.Secret{ObjectMeta: named(TokenNamespace, m.Name), Data: map[string][]byte{"token": []byte(m.Token)}},
+		secretOf(m),
 		profile,
 	)
 	if err != nil {
@@ -113,6 +114,22 @@ func (h *Hub) Enlist(ctx context.Context, m *Member) error {
 	m.Enlisted = true
 	return nil
 }
+
+// secretOf returns the Secret with the member's token, which says what server
+// that is for, so that it can be sent to no other.
+func secretOf(m *Member) *corev1.Secret {
+	secret := &corev1.Secret{
+		ObjectMeta: named(TokenNamespace, m.Name),
+		Data: map[string][]byte{
+			corev1.ServiceAccountTokenKey:  []byte(m.Token),
+			corev1.ServiceAccountRootCAKey: m.Config.CAData,
+		},
+	}
+	secret.Annotations = map[string]string{tokensecret.AnnotationServer: m.server()}
+	return secret
+}
+
+func (m *Member) server() string { return "https://" + m.Network.Addr() }
 
 // profileOf returns the member's ClusterProfile (KEP-4322). Which plugin gives
 // access, and what it has to be told, is said there as in KEP-5339. No secret
@@ -146,7 +163,7 @@ func profileOf(m *Member) (*inventory.Profile, error) {
 			AccessProviders: []inventory.AccessProvider{{
 				Name: AccessProvider,
 				Cluster: clientcmdv1.Cluster{
-					Server:                   "https://" + m.Network.Addr(),
+					Server:                   m.server(),
 					CertificateAuthorityData: m.Config.CAData,
 					Extensions: []clientcmdv1.NamedExtension{{
 						Name:      "client.authentication.k8s.io/exec",

@@ -144,7 +144,7 @@ func start(t *testing.T) *fleet {
 			ExecConfig: &clientcmdapi.ExecConfig{
 				APIVersion:         "client.authentication.k8s.io/v1",
 				Command:            "mc-credential-token-secret",
-				Args:               []string{"--kubeconfig=" + pluginConfig, "--namespace=" + realfleet.TokenNamespace},
+				Args:               []string{"--kubeconfig=" + pluginConfig, "--namespace=" + realfleet.TokenNamespace, "--require-server"},
 				ProvideClusterInfo: true,
 			},
 		}},
