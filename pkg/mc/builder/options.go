@@ -110,8 +110,9 @@ func WithEngageWithProviderClusters(engage bool) EngageOptions {
 }
 
 // WithClusterFilter watches only the clusters for which the function says
-// true. It is asked when a cluster is engaged, from any goroutine, and must not
-// block.
+// true. It is asked when a cluster is engaged, again when a source could not
+// start there and is made anew, and by Build for the local cluster where that is
+// watched. It may be called from any goroutine, and must not block.
 func WithClusterFilter(filter ClusterFilterFunc) EngageOptions {
 	return EngageOptions{filters: []ClusterFilterFunc{filter}}
 }

@@ -19,8 +19,10 @@ type EventHandler = handler.TypedEventHandler[client.Object, mcreconcile.Request
 // EventHandlerFunc makes the EventHandler for a cluster.
 type EventHandlerFunc = func(multicluster.ClusterName, cluster.Cluster) EventHandler
 
-// TypedEventHandlerFunc makes the event handler for a cluster. It is called
-// once for each cluster and source, from any goroutine, and does no I/O.
+// TypedEventHandlerFunc makes the event handler for a cluster. It is called for
+// each source when a cluster is engaged, and again each time that the source is
+// made anew there because it could not start or has not synced in time. It may
+// be called from any goroutine, and does no I/O.
 type TypedEventHandlerFunc[object client.Object, request mcreconcile.ClusterAware[request]] func(multicluster.ClusterName, cluster.Cluster) handler.TypedEventHandler[object, request]
 
 // EnqueueRequestForObject is an EventHandlerFunc: its handlers enqueue a

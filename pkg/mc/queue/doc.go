@@ -89,8 +89,9 @@
 //     the old run, so that it never runs twice at once.
 //
 // Sources whose adds may be delayed, or rate limited, therefore use
-// AddFromSource, as those of pkg/mc/controller do. For any other request of the cluster every add counts as new at once. So
-// stop a cluster's sources before Drop: what they add later would be queued.
+// AddFromSource, as those of pkg/mc/controller do. For any other request of the
+// cluster every add counts as new at once. So stop a cluster's sources before
+// Drop: what they add later would be queued.
 //
 // # Implementation
 //

@@ -9,7 +9,7 @@
 // caches of the clusters:
 //
 //	src := mcsource.Kind(&corev1.Pod{}, mchandler.TypedEnqueueRequestForObject[*corev1.Pod]())
-//	err := ctrl.MultiClusterWatch(…)
+//	err := ctrl.MultiClusterWatch(src)
 //
 // Most programs never see this package: the builder's For, Owns and Watches
 // use it.

@@ -7,12 +7,11 @@ import (
 	"context"
 	"fmt"
 
+	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/cluster"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/source"
-
-	"k8s.io/client-go/util/workqueue"
 
 	mccontext "github.com/rollcall-dev/rollcall/pkg/mc/context"
 	mchandler "github.com/rollcall-dev/rollcall/pkg/mc/handler"

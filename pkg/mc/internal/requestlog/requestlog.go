@@ -20,9 +20,9 @@ func withObject(log logr.Logger, objectKey string, req reconcile.Request) logr.L
 }
 
 // Constructor returns a log constructor for a controller. Its loggers carry
-// the request's cluster and, for requests that name an object, the object under the key objectKey
-// (the kind, where that is known), its namespace and name: the keys that
-// controller-runtime uses.
+// the request's cluster and, for requests that name an object, the object under
+// the key objectKey (the kind, where that is known), its namespace and name: the
+// keys that controller-runtime uses.
 func Constructor[request mcreconcile.ClusterAware[request]](log logr.Logger, objectKey string) func(*request) logr.Logger {
 	return func(in *request) logr.Logger {
 		if in == nil {
