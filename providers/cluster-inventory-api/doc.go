@@ -12,7 +12,8 @@
 //
 // The hub is the manager's local cluster unless Options.Hub names another. The
 // manager starts the provider. A cluster's name is "namespace/name" of its
-// profile.
+// profile, whatever its annotations say, unless Options.ClusterName or
+// Options.TrustAnnotations have it otherwise.
 //
 // What happens to clusters as profiles, credentials and networks change is
 // told by pkg/mc/fleet, which does all the work.

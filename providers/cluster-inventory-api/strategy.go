@@ -75,11 +75,15 @@ func (s *strategyMethod) setUp(p *Provider, mgr mcmanager.Manager) error {
 	if len(watches) == 0 {
 		return nil
 	}
-	// Several providers may be set up with one manager.
-	skipNameValidation := true
 	b := builder.ControllerManagedBy(local).
 		Named("cluster-inventory-api-credentials").
-		WithOptions(controller.Options{SkipNameValidation: &skipNameValidation})
+		WithOptions(controller.Options{
+			// Several providers may be set up with one manager.
+			SkipNameValidation: new(true),
+			// The provider may run on replicas that are not elected. Where it
+			// waits for the election, there are no clusters and nothing to do.
+			NeedLeaderElection: new(false),
+		})
 	for _, w := range watches {
 		b = b.Watches(w.Object, w.EventHandler, w.Opts...)
 	}

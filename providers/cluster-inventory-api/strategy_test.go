@@ -11,12 +11,15 @@ import (
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 	"sigs.k8s.io/cluster-inventory-api/apis/v1alpha1"
 	"sigs.k8s.io/cluster-inventory-api/pkg/access"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"github.com/rollcall-dev/rollcall/pkg/credentials"
@@ -28,50 +31,77 @@ import (
 	"github.com/rollcall-dev/rollcall/providers/cluster-inventory-api/kubeconfigstrategy"
 )
 
-func TestClustersAreOpenedByKubeconfigsInSecrets(t *testing.T) {
+// secretHub returns a hub with the profile default/eu.
+func secretHub(t *testing.T) *mctest.Cluster {
+	t.Helper()
 	g := NewWithT(t)
 	scheme := runtime.NewScheme()
 	g.Expect(v1alpha1.AddToScheme(scheme)).To(Succeed())
 	hub := mctest.New(t, mctest.Options{Scheme: scheme})
-	member := mctest.New(t)
 	g.Expect(hub.Create(&inventory.Profile{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "eu"}})).To(Succeed())
+	return hub
+}
 
+// secretProvider returns a provider that reads Secrets.
+func secretProvider(t *testing.T) *clusterinventoryapi.Provider {
+	t.Helper()
 	provider, err := clusterinventoryapi.New(clusterinventoryapi.Options{
 		KubeconfigStrategyOption: kubeconfigstrategy.Option{
 			Secret: &kubeconfigstrategy.SecretStrategyOption{ConsumerName: "test"},
 		},
 	})
-	g.Expect(err).NotTo(HaveOccurred())
-	mgr, err := mcmanager.New(hub.Config(), provider, mcmanager.Options{Metrics: metricsserver.Options{BindAddress: "0"}})
-	g.Expect(err).NotTo(HaveOccurred())
-	g.Expect(provider.SetupWithManager(mgr)).To(Succeed())
-	g.Expect(provider.SetupWithManager(mgr)).To(Succeed(), "the first call counts")
+	NewWithT(t).Expect(err).NotTo(HaveOccurred())
+	return provider
+}
+
+// secretWith returns a Secret that opens the profile's cluster.
+func secretWith(g *WithT, config *rest.Config) *corev1.Secret {
+	return &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "eu-kubeconfig", Labels: map[string]string{
+			kubeconfigstrategy.SecretLabelKeyClusterInventoryConsumer: "test",
+			kubeconfigstrategy.SecretLabelKeyClusterProfile:           "eu",
+		}},
+		Data: map[string][]byte{kubeconfigstrategy.SecretDataKeyKubeConfig: kubeconfig(g, config)},
+	}
+}
+
+// run runs the manager until the test ends.
+func run(t *testing.T, mgr mcmanager.Manager) {
+	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() { ended <- mgr.Start(ctx) }()
-	defer func() {
+	t.Cleanup(func() {
 		cancel()
-		g.Expect(<-ended).To(Succeed())
-	}()
+		if err := <-ended; err != nil {
+			t.Errorf("the manager failed: %v", err)
+		}
+	})
+}
 
-	state := func() fleet.State {
+func stateOf(provider *clusterinventoryapi.Provider) func() fleet.State {
+	return func() fleet.State {
 		for _, s := range provider.Status() {
 			return s.State
 		}
 		return ""
 	}
-	g.Eventually(state).WithTimeout(patience).Should(Equal(fleet.Backoff), "there is no Secret yet")
+}
+
+func TestClustersAreOpenedByKubeconfigsInSecrets(t *testing.T) {
+	g := NewWithT(t)
+	hub, member, provider := secretHub(t), mctest.New(t), secretProvider(t)
+	mgr, err := mcmanager.New(hub.Config(), provider, mcmanager.Options{Metrics: metricsserver.Options{BindAddress: "0"}})
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(provider.SetupWithManager(mgr)).To(Succeed())
+	g.Expect(provider.SetupWithManager(mgr)).To(Succeed(), "the first call counts")
+	run(t, mgr)
+	g.Eventually(stateOf(provider)).WithTimeout(patience).Should(Equal(fleet.Backoff), "there is no Secret yet")
 	g.Expect(provider.Status()[0].LastError).To(ContainSubstring("no Secret"))
 
-	secret := &corev1.Secret{
-		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "eu-kubeconfig", Labels: map[string]string{
-			kubeconfigstrategy.SecretLabelKeyClusterInventoryConsumer: "test",
-			kubeconfigstrategy.SecretLabelKeyClusterProfile:           "eu",
-		}},
-		Data: map[string][]byte{kubeconfigstrategy.SecretDataKeyKubeConfig: kubeconfig(g, member.Config())},
-	}
+	secret := secretWith(g, member.Config())
 	g.Expect(hub.Create(secret)).To(Succeed())
-	g.Eventually(state).WithTimeout(patience).Should(Equal(fleet.Ready), "the Secret's event ends the wait")
+	g.Eventually(stateOf(provider)).WithTimeout(patience).Should(Equal(fleet.Ready), "the Secret's event ends the wait")
 	cl, err := mgr.GetCluster(t.Context(), "default/eu")
 	g.Expect(err).NotTo(HaveOccurred())
 
@@ -79,6 +109,69 @@ func TestClustersAreOpenedByKubeconfigsInSecrets(t *testing.T) {
 	secret.Data[kubeconfigstrategy.SecretDataKeyKubeConfig] = kubeconfig(g, member.ConfigFor("new"))
 	g.Expect(hub.Update(secret)).To(Succeed())
 	g.Eventually(func() string { return cl.GetConfig().BearerToken }).WithTimeout(patience).Should(Equal("new"), "the cluster outlives its kubeconfig")
+}
+
+func TestACacheOfTheSecretsForThisConsumerIsEnough(t *testing.T) {
+	g := NewWithT(t)
+	hub, member, provider := secretHub(t), mctest.New(t), secretProvider(t)
+	forOthers := secretWith(g, member.Config())
+	forOthers.Name, forOthers.Labels = "other", nil
+	elsewhere := secretWith(g, member.Config())
+	elsewhere.Namespace = "kube-public"
+	g.Expect(hub.Create(secretWith(g, member.Config()), forOthers, elsewhere)).To(Succeed())
+	mgr, err := mcmanager.New(hub.Config(), provider, mcmanager.Options{
+		Metrics: metricsserver.Options{BindAddress: "0"},
+		Cache: cache.Options{ByObject: map[client.Object]cache.ByObject{
+			&corev1.Secret{}: {
+				Namespaces: map[string]cache.Config{"default": {}},
+				Label:      labels.SelectorFromSet(labels.Set{kubeconfigstrategy.SecretLabelKeyClusterInventoryConsumer: "test"}),
+			},
+		}},
+	})
+	g.Expect(err).NotTo(HaveOccurred())
+	run(t, mgr)
+	g.Eventually(stateOf(provider)).WithTimeout(patience).Should(Equal(fleet.Ready))
+	held := &corev1.SecretList{}
+	g.Expect(mgr.GetLocalManager().GetClient().List(t.Context(), held)).To(Succeed())
+	g.Expect(held.Items).To(HaveLen(1))
+}
+
+func TestReplicasThatAreNotElectedFollowSecretsToo(t *testing.T) {
+	for _, early := range []bool{false, true} {
+		t.Run(map[bool]string{false: "set up by the manager", true: "set up by the program"}[early], func(t *testing.T) {
+			g := NewWithT(t)
+			hub, member := secretHub(t), mctest.New(t)
+			secret := secretWith(g, member.Config())
+			g.Expect(hub.Create(secret)).To(Succeed())
+			replica := func() (mcmanager.Manager, *clusterinventoryapi.Provider) {
+				provider, lease, renew, retry := secretProvider(t), 6*time.Second, 4*time.Second, 100*time.Millisecond
+				mgr, err := mcmanager.New(hub.Config(), provider, mcmanager.Options{
+					Metrics:        metricsserver.Options{BindAddress: "0"},
+					LeaderElection: true, LeaderElectionID: "test", LeaderElectionNamespace: "default",
+					LeaderElectionReleaseOnCancel: true,
+					LeaseDuration:                 &lease, RenewDeadline: &renew, RetryPeriod: &retry,
+				}, mcmanager.WithProviderNeedLeaderElection(false))
+				g.Expect(err).NotTo(HaveOccurred())
+				if early {
+					g.Expect(provider.SetupWithManager(mgr)).To(Succeed())
+				}
+				run(t, mgr)
+				return mgr, provider
+			}
+			leader, _ := replica()
+			g.Eventually(leader.Elected()).WithTimeout(patience).Should(BeClosed())
+			other, provider := replica()
+			g.Eventually(stateOf(provider)).WithTimeout(patience).Should(Equal(fleet.Ready))
+			cl, err := other.GetCluster(t.Context(), "default/eu")
+			g.Expect(err).NotTo(HaveOccurred())
+
+			member.AddToken("new", "somebody", "system:masters")
+			secret.Data[kubeconfigstrategy.SecretDataKeyKubeConfig] = kubeconfig(g, member.ConfigFor("new"))
+			g.Expect(hub.Update(secret)).To(Succeed())
+			g.Eventually(func() string { return cl.GetConfig().BearerToken }).WithTimeout(patience).Should(Equal("new"))
+			g.Expect(other.Elected()).NotTo(BeClosed())
+		})
+	}
 }
 
 func TestStrategiesThatMakeNoSenseAreRefused(t *testing.T) {

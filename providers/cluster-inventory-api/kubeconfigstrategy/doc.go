@@ -11,6 +11,12 @@
 //		},
 //	}
 //
+// Secrets are read through the cache of the provider's manager, which by default
+// lists, watches and holds those of all namespaces. Narrow it by
+// manager.Options.Cache.ByObject to the namespaces of the profiles, which bounds
+// the rights that it takes (list and watch), and to the label
+// SecretLabelKeyClusterInventoryConsumer, which bounds what it holds.
+//
 // It is a thin shell over pkg/credentials. New programs give the provider a
 // credentials.Method, which can do more.
 package kubeconfigstrategy
