@@ -176,9 +176,9 @@ func kindSource(obj client.Object) mcsource.Source {
 }
 
 // connect runs a cluster on a server until the test ends.
-func connect(t *testing.T, server *mctest.Cluster) cluster.Cluster {
+func connect(t *testing.T, server *mctest.Cluster, opts ...cluster.Option) cluster.Cluster {
 	t.Helper()
-	cl, err := cluster.New(server.Config())
+	cl, err := cluster.New(server.Config(), opts...)
 	if err != nil {
 		t.Fatal(err)
 	}

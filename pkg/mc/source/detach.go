@@ -10,6 +10,7 @@ import (
 	toolscache "k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/cluster"
 )
 
 // detachingCache is a cache whose informers forget the event handlers that
@@ -18,6 +19,8 @@ import (
 // look ten times a second, and for all informers of the cluster.
 type detachingCache struct {
 	cache.Cache
+	cluster cluster.Cluster
+	lookups *lookups
 
 	asked chan struct{} // holds a token when there is another answer
 
@@ -28,8 +31,8 @@ type detachingCache struct {
 	failure  error // why it was not when that was last tried
 }
 
-func newDetachingCache(c cache.Cache) *detachingCache {
-	return &detachingCache{Cache: c, asked: make(chan struct{}, 1)}
+func newDetachingCache(cl cluster.Cluster, l *lookups) *detachingCache {
+	return &detachingCache{Cache: cl.GetCache(), cluster: cl, lookups: l, asked: make(chan struct{}, 1)}
 }
 
 type attachment struct {
@@ -38,8 +41,13 @@ type attachment struct {
 }
 
 func (c *detachingCache) GetInformer(ctx context.Context, obj client.Object, opts ...cache.InformerGetOption) (cache.Informer, error) {
-	informer, err := c.Cache.GetInformer(ctx, obj, append(opts, cache.BlockUntilSynced(false))...)
-	c.noteAnswer(err)
+	opts = append(opts, cache.BlockUntilSynced(false))
+	informer, err := c.lookups.find(ctx, c.cluster, func(ctx context.Context) (cache.Informer, error) {
+		return lookUp(ctx, c.cluster, c.Cache, obj, opts)
+	})
+	if ctx.Err() == nil {
+		c.noteAnswer(err)
+	}
 	if err != nil {
 		return nil, err
 	}

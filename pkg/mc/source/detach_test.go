@@ -48,15 +48,13 @@ func TestASourceLeavesItsInformerWhenItsContextEnds(t *testing.T) {
 	g.Expect(server.OpenWatches("configmaps")).To(Equal(1), "and is shared")
 }
 
-// slowCache hands out its informer when it is told to.
+// slowCache has an informer that takes a handler when it is told to.
 type slowCache struct {
 	cache.Cache
 	informer *countingInformer
-	answer   chan struct{}
 }
 
 func (c *slowCache) GetInformer(context.Context, client.Object, ...cache.InformerGetOption) (cache.Informer, error) {
-	<-c.answer
 	return c.informer, nil
 }
 
@@ -64,6 +62,7 @@ func (c *slowCache) WaitForCacheSync(context.Context) bool { return true }
 
 type countingInformer struct {
 	cache.Informer
+	take           chan struct{}
 	mu             sync.Mutex
 	added, removed int
 }
@@ -75,6 +74,7 @@ type registration struct {
 func (registration) HasSynced() bool { return true }
 
 func (i *countingInformer) AddEventHandlerWithOptions(toolscache.ResourceEventHandler, toolscache.HandlerOptions) (toolscache.ResourceEventHandlerRegistration, error) {
+	<-i.take
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	i.added++
@@ -104,7 +104,7 @@ func (c slowCluster) GetCache() cache.Cache { return c.cache }
 func TestAHandlerThatIsAddedAfterTheEndIsTakenOffToo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := NewWithT(t)
-		informers := &slowCache{informer: &countingInformer{}, answer: make(chan struct{})}
+		informers := &slowCache{informer: &countingInformer{take: make(chan struct{})}}
 		s, _, err := mcsource.Kind(&corev1.ConfigMap{}, mchandler.TypedEnqueueRequestForObject[*corev1.ConfigMap]()).
 			SyncingForCluster("eu", slowCluster{cache: informers})
 		g.Expect(err).NotTo(HaveOccurred())
@@ -113,7 +113,7 @@ func TestAHandlerThatIsAddedAfterTheEndIsTakenOffToo(t *testing.T) {
 		synctest.Wait()
 		end()
 		synctest.Wait()
-		close(informers.answer)
+		close(informers.informer.take)
 		synctest.Wait()
 		g.Expect(informers.informer.counts()).To(Equal([2]int{1, 1}))
 	})
