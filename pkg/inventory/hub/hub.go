@@ -13,6 +13,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
+	utilnet "k8s.io/apimachinery/pkg/util/net"
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/cluster-inventory-api/client/clientset/versioned"
@@ -62,6 +63,7 @@ type Source struct {
 	metadata   metadata.Interface // for namespaces
 	options    Options
 	namespaces []string // at least one; [""] means all
+	closeIdle  func()   // closes the connections that nobody uses
 }
 
 var _ inventory.Source = &Source{}
@@ -80,12 +82,13 @@ func New(config *rest.Config, options Options) (*Source, error) {
 		config = rest.CopyConfig(config)
 		config.QPS = -1
 	}
-	httpClient := options.HTTPClient
+	httpClient, closeIdle := options.HTTPClient, func() {}
 	if httpClient == nil {
 		var err error
 		if httpClient, err = rest.HTTPClientFor(config); err != nil {
 			return nil, fmt.Errorf("hub source: %w", err)
 		}
+		closeIdle = func() { utilnet.CloseIdleConnectionsFor(httpClient.Transport) }
 	}
 	profiles, err := versioned.NewForConfigAndClient(config, httpClient)
 	if err != nil {
@@ -95,7 +98,10 @@ func New(config *rest.Config, options Options) (*Source, error) {
 	if err != nil {
 		return nil, fmt.Errorf("hub source: %w", err)
 	}
-	return &Source{client: profiles, metadata: namespaces, options: options, namespaces: options.namespaces()}, nil
+	return &Source{
+		client: profiles, metadata: namespaces, options: options,
+		namespaces: options.namespaces(), closeIdle: closeIdle,
+	}, nil
 }
 
 // namespaces returns those that are read, each once; all are [""].
@@ -134,9 +140,11 @@ func (s *Source) Run(ctx context.Context, sink inventory.Sink) error {
 	if err := r.start(ctx, v); err != nil {
 		cancel()
 		r.running.Wait()
+		s.closeIdle()
 		return fmt.Errorf("hub source: %w", err)
 	}
 	r.loop(ctx, v)
 	r.running.Wait()
+	s.closeIdle()
 	return nil
 }

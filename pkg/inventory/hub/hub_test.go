@@ -132,6 +132,23 @@ func TestAHubsProfilesNameTheirClustersOnlyWhereTheirAuthorsAreTrusted(t *testin
 	}
 }
 
+func TestNoConnectionIsLeftBehind(t *testing.T) {
+	g := NewWithT(t)
+	c := newHub(t)
+	source, err := hub.New(c.Config(), hub.Options{})
+	g.Expect(err).NotTo(HaveOccurred())
+	ctx, cancel := context.WithCancel(t.Context())
+	r := newRoll()
+	ended := make(chan error, 1)
+	go func() { ended <- source.Run(ctx, r) }()
+	g.Eventually(r.synced).WithTimeout(patience).Should(BeTrue())
+	g.Eventually(func() int { return c.OpenWatches("") }).WithTimeout(patience).Should(Equal(2), "of profiles and namespaces")
+	g.Eventually(c.Connections).WithTimeout(patience).Should(Equal(1), "one that was opened in vain is closed by then")
+	cancel()
+	g.Expect(<-ended).To(Succeed())
+	g.Eventually(c.Connections).WithTimeout(patience).Should(BeZero())
+}
+
 func TestAHubNeedsAConfig(t *testing.T) {
 	_, err := hub.New(nil, hub.Options{})
 	NewWithT(t).Expect(err).To(MatchError(ContainSubstring("rest.Config")))
@@ -164,7 +181,7 @@ func run(t *testing.T, c *mctest.Cluster, options hub.Options, logs ...*lines) *
 	for _, l := range logs {
 		ctx = log.IntoContext(ctx, funcr.New(l.add, funcr.Options{}))
 	}
-	r := &roll{profiles: map[string]*inventory.Profile{}, sets: map[string]string{}}
+	r := newRoll()
 	ended := make(chan error, 1)
 	go func() { ended <- source.Run(ctx, r) }()
 	t.Cleanup(func() {
@@ -182,6 +199,10 @@ type roll struct {
 	profiles map[string]*inventory.Profile
 	sets     map[string]string // ClusterSets, by the profile's name
 	complete bool
+}
+
+func newRoll() *roll {
+	return &roll{profiles: map[string]*inventory.Profile{}, sets: map[string]string{}}
 }
 
 func (r *roll) Put(p *inventory.Profile) {

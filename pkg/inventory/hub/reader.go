@@ -216,7 +216,7 @@ func (r *reader) inform(ctx context.Context, in informing) error {
 		},
 		WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
 			narrow(&options)
-			w, err := in.watch(ctx, options)
+			w, err := startWatch(ctx, options, in.watch)
 			in.answer(err)
 			return w, err
 		},
@@ -254,4 +254,30 @@ func (r *reader) inform(ctx context.Context, in informing) error {
 		}
 	})
 	return nil
+}
+
+// startWatch starts a watch that goes on until it is stopped, whatever becomes
+// of the context: Stop returns when the connection is free, the end of a context
+// does not wait for that.
+func startWatch(ctx context.Context, options metav1.ListOptions, start cache.WatchFuncWithContext) (watch.Interface, error) {
+	requestCtx, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	release := context.AfterFunc(ctx, cancel)
+	w, err := start(requestCtx, options)
+	if !release() || err != nil {
+		cancel()
+		return w, err
+	}
+	return &watching{Interface: w, cancel: cancel}, nil
+}
+
+// watching is a watch that has begun.
+type watching struct {
+	watch.Interface
+	cancel context.CancelFunc // of its request
+}
+
+// Stop implements watch.Interface.
+func (w *watching) Stop() {
+	w.Interface.Stop()
+	w.cancel()
 }
