@@ -7,7 +7,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
+	utilnet "k8s.io/apimachinery/pkg/util/net"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/cluster"
 
@@ -107,4 +109,18 @@ func explain(ctx context.Context, err error) error {
 		return fmt.Errorf("%w: %w", cause, err)
 	}
 	return err
+}
+
+// closeIdle closes the connections when no request needs them any more. One that
+// is closed before its last request has ended stays in memory for as long as it
+// could have been idle, 90 s: net/http2 then has a timer that nobody stops. A
+// request ends moments after its context, which is waited for.
+func (a *approach) closeIdle() {
+	if a.target == nil {
+		return
+	}
+	for pause := time.Millisecond; pause <= 4*time.Millisecond; pause *= 2 {
+		utilnet.CloseIdleConnectionsFor(a.target.transport)
+		time.Sleep(pause)
+	}
 }

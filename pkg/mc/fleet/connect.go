@@ -19,6 +19,10 @@ import (
 	"github.com/rollcall-dev/rollcall/pkg/mc/fleet/internal/mapping"
 )
 
+// requestsEndWithin is how long requests to a cluster that leaves may take to
+// notice that. It is little, and so of the real time.
+const requestsEndWithin = time.Second
+
 // connect makes the cluster of the attempt's profile and engages it. After an
 // error nothing of the attempt remains.
 func (k *keeper) connect(a *attempt, p *place) (*member, error) {
@@ -110,12 +114,19 @@ func (k *keeper) watchFailed(_ context.Context, r *cache.Reflector, err error) {
 func (k *keeper) disengage(m *member) {
 	wasEngaged := k.engaged.Swap(nil) != nil
 	m.cancel()
-	m.abort()
+	m.transport.close()
 	k.fleet.forgetIndexes(m)
+	ended := m.end()
+	select {
+	case <-ended:
+		m.way.closeIdle()
+	case <-time.After(requestsEndWithin):
+	}
+	m.abort() // also the end of what does not keep to its context
 	timeout := k.fleet.options.Clock.NewTimer(k.fleet.options.ConnectTimeout)
 	defer timeout.Stop()
 	select {
-	case <-m.end():
+	case <-ended:
 		if wasEngaged {
 			k.log.Info("Cluster is disengaged")
 		}
