@@ -37,15 +37,21 @@ func (k *keeper) connect(a *attempt, p *place) (*member, error) {
 		return nil, err
 	}
 	m := newMember(k, a.profile, way, p)
-	// Not all of what follows takes a context. It fails without its transport.
-	inTime := context.AfterFunc(a, m.abort)
+	// Not all of what follows takes the attempt's context. It fails without the
+	// member's and without its transport.
+	inTime := context.AfterFunc(a, func() {
+		m.cancel()
+		m.abort()
+		p.leave()
+	})
 	err = k.engage(a, m)
 	if !inTime() && err == nil {
 		err = context.Cause(a)
 	}
 	if err != nil {
+		err = explain(a, err)
 		k.disengage(m)
-		return nil, explain(a, err)
+		return nil, err
 	}
 	k.note(way)
 	k.setStatus(Ready, "", func(log logr.Logger) {
@@ -55,17 +61,18 @@ func (k *keeper) connect(a *attempt, p *place) (*member, error) {
 	return m, nil
 }
 
-// engage makes and starts the member's cluster and tells of it.
-func (k *keeper) engage(ctx context.Context, m *member) (err error) {
+// engage makes and starts the member's cluster and tells of it. A cluster that
+// ends meanwhile ends the attempt.
+func (k *keeper) engage(a *attempt, m *member) (err error) {
 	k.setStatus(Syncing, k.status.Load().LastError, func(log logr.Logger) { log.V(1).Info("Cluster has answered, its caches are filled") })
-	if m.Cluster, err = k.newCluster(ctx, m); err != nil {
+	if m.Cluster, err = k.newCluster(a, m); err != nil {
 		return fmt.Errorf("cannot make the cluster: %w", err)
 	}
-	if err := k.fleet.addIndexes(ctx, m); err != nil {
+	if err := k.fleet.addIndexes(a, m); err != nil {
 		return err
 	}
-	m.start()
-	if !m.GetCache().WaitForCacheSync(ctx) {
+	m.start(a.cancel)
+	if !m.GetCache().WaitForCacheSync(a) {
 		return errors.New("the caches did not sync")
 	}
 	m.listed = m.listings.count()

@@ -65,8 +65,10 @@ type attempt struct {
 	context.Context
 	profile *inventory.Profile
 	cancel  context.CancelCauseFunc
-	limit   time.Duration
-	timer   clock.Timer
+
+	clock    clock.PassiveClock
+	timer    clock.Timer
+	deadline time.Time
 }
 
 // errSuperseded ends an attempt whose profile has changed meanwhile.
@@ -74,9 +76,10 @@ var errSuperseded = errors.New("the way to the cluster has changed meanwhile")
 
 // try begins an attempt on the latest profile. It must be ended.
 func (k *keeper) try() *attempt {
-	a := &attempt{profile: k.latest.Load(), limit: k.fleet.options.ConnectTimeout}
+	limit := k.fleet.options.ConnectTimeout
+	a := &attempt{profile: k.latest.Load(), clock: k.fleet.options.Clock, deadline: k.fleet.options.Clock.Now().Add(limit)}
 	a.Context, a.cancel = context.WithCancelCause(k.ctx)
-	a.timer = afterFunc(k.fleet.options.Clock, a.limit, func() { a.cancel(&timeoutError{"result", a.limit}) })
+	a.timer = afterFunc(k.fleet.options.Clock, limit, func() { a.cancel(&timeoutError{"result", limit}) })
 	k.trying.Store(a)
 	k.supersede(k.latest.Load()) // it may have changed before anybody could know of the attempt
 	return a
@@ -85,7 +88,11 @@ func (k *keeper) try() *attempt {
 // untimed runs the function, which is not bound by the attempt's time limit.
 func (a *attempt) untimed(f func() error) error {
 	if a.timer.Stop() {
-		defer a.timer.Reset(a.limit)
+		left := a.deadline.Sub(a.clock.Now())
+		defer func() {
+			a.deadline = a.clock.Now().Add(left)
+			a.timer.Reset(left)
+		}()
 	}
 	return f()
 }

@@ -5,6 +5,7 @@ package fleet
 
 import (
 	"context"
+	"fmt"
 	"maps"
 	"slices"
 	"sync"
@@ -58,7 +59,7 @@ type member struct {
 	listed    int // of the listings, before the cluster was engaged
 	started   bool
 	stopped   chan struct{} // closed when the cluster's Start has returned
-	err       error         // of Start, once stopped is closed
+	err       error         // says so, once stopped is closed
 }
 
 // newMember returns a member that has a place in the gate.
@@ -194,11 +195,17 @@ func (m *member) end() <-chan struct{} {
 	return ended
 }
 
-// start runs the cluster until its context ends.
-func (m *member) start() {
+// start runs the cluster until its context ends, or it ends by itself, which
+// the function is told of.
+func (m *member) start(ended func(error)) {
 	m.started = true
 	go func() {
-		defer close(m.stopped)
-		m.err = m.Start(m.ctx)
+		err := m.Start(m.ctx)
+		m.err = errClusterEnded
+		if err != nil {
+			m.err = fmt.Errorf("%w: %w", errClusterEnded, err)
+		}
+		close(m.stopped)
+		ended(m.err)
 	}()
 }

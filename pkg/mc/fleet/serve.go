@@ -54,7 +54,7 @@ func serve(k *keeper, m *member) error {
 		case <-k.ctx.Done():
 			return nil
 		case <-m.stopped:
-			return errors.Join(errClusterEnded, m.err)
+			return m.err
 		case <-k.changed:
 			var news bool
 			if news, err = s.isNews(); news {
