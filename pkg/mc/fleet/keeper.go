@@ -41,6 +41,9 @@ type keeper struct {
 	engaged atomic.Pointer[member]
 	status  atomic.Pointer[ClusterStatus]
 
+	// restraint bounds how often a change is followed.
+	restraint restraint
+
 	// predecessor kept another profile's cluster under the same name and ends
 	// first.
 	predecessor *keeper
@@ -50,9 +53,10 @@ type keeper struct {
 func newKeeper(ctx context.Context, f *Fleet, aware multicluster.Aware, name multicluster.ClusterName, profile *inventory.Profile) *keeper {
 	k := &keeper{
 		fleet: f, aware: aware, name: name,
-		log:     log.FromContext(ctx).WithValues("cluster", name),
-		changed: make(chan struct{}, 1),
-		done:    make(chan struct{}),
+		log:       log.FromContext(ctx).WithValues("cluster", name),
+		changed:   make(chan struct{}, 1),
+		done:      make(chan struct{}),
+		restraint: restraint{min: f.options.MinBackoff, max: f.options.MaxBackoff},
 	}
 	k.ctx, k.leave = context.WithCancel(log.IntoContext(ctx, k.log))
 	k.latest.Store(profile)
@@ -162,25 +166,33 @@ func (k *keeper) run() {
 			retry = k.lost(err, &backoff)
 			k.disengage(m)
 		}
-		next = untried
-		switch {
-		case retry == 0:
-		case k.awaitRetry(a.profile, retry):
+		next = failed
+		if k.awaitRetry(a.profile, retry, isChange(err)) {
 			backoff = k.newBackoff()
-		default:
-			next = failed
+			next = untried
 		}
 	}
+}
+
+// isChange tells whether that ended an attempt or an engagement which another
+// one is to follow at once.
+func isChange(err error) bool {
+	return errors.Is(err, errSuperseded) || errors.Is(err, errOtherCluster)
 }
 
 // lost notes why there is no cluster to be engaged, or not for long, and returns
 // how long to wait before the next attempt.
 func (k *keeper) lost(err error, backoff *wait.Backoff) (retry time.Duration) {
+	now := k.fleet.options.Clock.Now()
 	switch {
 	case k.ctx.Err() != nil:
 		k.setStatus(Leaving, "", func(log logr.Logger) { log.V(1).Info("Cluster is leaving") })
+	case isChange(err) && k.restraint.delay(now) > 0:
+		retry = k.restraint.delay(now)
+		k.setStatus(Backoff, err.Error(), func(log logr.Logger) {
+			log.Info("Cluster changes too often, trying again", "error", err.Error(), "after", retry.Round(time.Millisecond).String())
+		})
 	case errors.Is(err, errSuperseded):
-		*backoff = k.newBackoff()
 		k.setStatus(Pending, k.status.Load().LastError, func(log logr.Logger) { log.V(1).Info("Cluster is connected in another way") })
 	case errors.Is(err, errOtherCluster):
 		k.setStatus(Pending, err.Error(), func(log logr.Logger) { log.Info("Cluster is engaged anew", "reason", err.Error()) })
@@ -201,23 +213,36 @@ func newBackoff(first, limit time.Duration) wait.Backoff {
 	return wait.Backoff{Duration: first, Factor: 2, Jitter: 0.2, Steps: 32, Cap: limit}
 }
 
-// awaitRetry waits for the delay, or less if the profile leads another way than
-// the one that failed or credentials have changed, and tells which it was.
-func (k *keeper) awaitRetry(failed *inventory.Profile, delay time.Duration) (changed bool) {
-	timer := k.fleet.options.Clock.NewTimer(delay)
+// awaitRetry waits for the delay, or less if the profile says anything else than
+// the one that failed or credentials have changed. It tells whether a change is
+// followed, which may have been so before.
+func (k *keeper) awaitRetry(failed *inventory.Profile, delay time.Duration, changed bool) bool {
+	clock := k.fleet.options.Clock
+	until := clock.Now().Add(delay)
+	timer := clock.NewTimer(delay)
 	defer timer.Stop()
-	for {
+	for waits := delay > 0; waits; {
 		select {
 		case <-k.ctx.Done():
 			return false
 		case <-timer.C():
-			return false
+			waits = false
 		case <-k.changed:
-			if k.recheck.Swap(false) || inventory.Fingerprint(k.latest.Load()) != inventory.Fingerprint(failed) {
-				return true
+			if !k.recheck.Swap(false) && isHeartbeat(failed, k.latest.Load()) {
+				continue
+			}
+			now := clock.Now()
+			if sooner := k.restraint.delay(now); now.Add(sooner).Before(until) {
+				until, changed = now.Add(sooner), true
+				timer.Reset(sooner)
+				waits = sooner > 0
 			}
 		}
 	}
+	if changed {
+		k.restraint.follow(clock.Now())
+	}
+	return changed
 }
 
 // setStatus notes the state and what failed last, "" for nothing. It says so if

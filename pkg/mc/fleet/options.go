@@ -77,9 +77,11 @@ type Options struct {
 	Probe ProbeOptions
 
 	// MinBackoff and MaxBackoff bound the wait after a failed attempt, which
-	// doubles each time, with 20 % jitter, and starts over when the profile's
-	// access changes or a cluster has been engaged for longer than MaxBackoff.
-	// They default to 1 s and 5 min.
+	// doubles each time, with 20 % jitter, and starts over when the profile or
+	// credentials change or a cluster has been engaged for longer than
+	// MaxBackoff. A change ends the wait, but of more than five in a row each
+	// waits twice as long as the one before, between the same bounds. They
+	// default to 1 s and 5 min.
 	MinBackoff, MaxBackoff time.Duration
 
 	// Clock is what the fleet goes by: the wait after a failure, probes, and all
