@@ -97,6 +97,10 @@ func TestAProfileIsCreatedAnewUnderTheSameName(t *testing.T) {
 	again := profileOf(c)
 	again.UID = "another"
 	s.put(again)
+	s.beat(c, good)
+	NewWithT(t).Expect(s.engagements(c)).To(Equal(1), "it leads to the same cluster")
+	s.leave(c)
+	s.put(again)
 	NewWithT(t).Eventually(func() int { return s.engagements(c) }).WithTimeout(patience).Should(Equal(2))
 	s.awaitReady(c)
 	s.beat(c, good)

@@ -45,13 +45,13 @@ func (a *approach) release() {
 }
 
 // approach finds the way that the attempt's profile leads and asks who is
-// there. It returns nil if that is the current way.
+// there. It returns nil if that is the current way and need not be asked.
 func (k *keeper) approach(a *attempt, current *approach) (*approach, error) {
 	way, err := k.resolve(a)
 	if err != nil {
 		return nil, explain(a, err)
 	}
-	if current != nil && way.equals(current) {
+	if current != nil && way.equals(current) && !a.ask {
 		way.release()
 		return nil, nil
 	}

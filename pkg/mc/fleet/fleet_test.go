@@ -237,16 +237,15 @@ func TestAnAccessThatDoesNotWorkLeavesTheOneBeforeInPlace(t *testing.T) {
 	g.Expect(w.engagements.of("fleet/eu")).To(HaveLen(1))
 }
 
-func TestAProfileThatIsRecreatedIsAnotherCluster(t *testing.T) {
+func TestAProfileThatGoesTakesItsClusterAlongEvenIfItComesBack(t *testing.T) {
 	g := NewWithT(t)
 	c := mctest.New(t)
 	w := start(t, []*mctest.Cluster{c})
 	w.list.put(profile("eu", c.Config().Host))
 	g.Eventually(w.state("fleet/eu")).WithTimeout(patience).Should(Equal(fleet.Ready))
 
-	again := profile("eu", c.Config().Host)
-	again.UID = "another"
-	w.list.put(again)
+	w.list.remove("eu")
+	w.list.put(profile("eu", c.Config().Host))
 	g.Eventually(func() []engagement { return w.engagements.of("fleet/eu") }).WithTimeout(patience).Should(HaveLen(2))
 	g.Expect(w.engagements.of("fleet/eu")[0].ctx.Err()).To(HaveOccurred())
 }

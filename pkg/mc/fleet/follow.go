@@ -38,9 +38,10 @@ func (s *service) follow() {
 	s.abandon()
 	s.retry = nil
 	p := &pursuit{attempt: s.try(), found: make(chan finding), abandoned: make(chan struct{}), ended: make(chan struct{})}
-	s.tried = inventory.Fingerprint(p.profile)
+	s.tried = heading(p.profile)
 	s.pursuit = p
 	current := s.member.way
+	p.ask = p.profile.UID != s.confirmed
 	go func() {
 		defer close(p.ended)
 		way, err := s.approach(p.attempt, current)
@@ -82,20 +83,37 @@ func (s *service) take(f finding) error {
 		s.show()
 		s.log.Info("Cluster's new access cannot be used, keeping the one before", "error", f.err.Error(), "after", delay.Round(time.Millisecond).String())
 		s.retry = s.fleet.options.Clock.After(delay)
+		return s.stillRefused()
 	case f.way == nil:
 		if !s.member.adopt(inventory.ClusterID(p.profile)) {
 			return errOtherCluster
 		}
 		s.accessErr = nil
 		s.show()
+		return s.stillRefused()
+	case s.member.confirm(f.way):
+		f.way.release()
+		s.accessErr, s.refused, s.confirmed = nil, nil, p.profile.UID
+		s.log.Info("Cluster's profile was created anew and leads to it as before")
+		s.health.recovered() // it has just answered
 	case !s.member.exchange(f.way):
 		f.way.release()
 		return errOtherCluster
 	default:
-		s.accessErr = nil
+		s.accessErr, s.refused, s.confirmed = nil, nil, p.profile.UID
 		s.note(f.way)
 		s.log.Info("Cluster's access was exchanged under it", "server", f.way.server, "provider", f.way.provider)
 		s.health.recovered() // it has just answered
 	}
 	return nil
+}
+
+// stillRefused counts a probe's answer for which no other access was found.
+func (s *service) stillRefused() error {
+	err := s.refused
+	if err == nil {
+		return nil
+	}
+	s.refused = nil
+	return s.health.failed(err)
 }

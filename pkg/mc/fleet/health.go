@@ -100,15 +100,24 @@ func (h *health) take(a answer) error {
 		h.recovered()
 		return nil
 	}
+	if isUnauthorized(a.err) && h.refused == nil && h.pursuit == nil && h.member.way.fingerprint != "" {
+		h.refused = a.err
+		h.follow()
+		return nil
+	}
+	return h.failed(a.err)
+}
 
+// failed counts a failure. The error tells that the cluster is to be dropped.
+func (h *health) failed(err error) error {
 	if h.failures == 0 {
 		h.since = h.fleet.options.Clock.Now()
 	}
 	h.failures++
-	h.err = a.err
+	h.err = err
 	threshold := h.fleet.options.Probe.FailureThreshold
 	if h.failures < threshold {
-		h.log.V(1).Info("Cluster has failed a probe", "error", a.err.Error(), "failures", h.failures)
+		h.log.V(1).Info("Cluster has failed a probe", "error", err.Error(), "failures", h.failures)
 	} else {
 		h.show()
 	}
@@ -116,7 +125,7 @@ func (h *health) take(a answer) error {
 		h.tell(false)
 	}
 	if down := h.fleet.options.Clock.Since(h.since); down >= h.fleet.options.Probe.DropAfter {
-		return fmt.Errorf("no probe has succeeded for %v: %w", down.Round(time.Second), a.err)
+		return fmt.Errorf("no probe has succeeded for %v: %w", down.Round(time.Second), err)
 	}
 	return nil
 }

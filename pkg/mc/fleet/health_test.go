@@ -159,3 +159,29 @@ func TestProbesCanBeTurnedOff(t *testing.T) {
 	g.Eventually(w.state("fleet/eu")).WithTimeout(patience).Should(Equal(fleet.Ready))
 	g.Consistently(func() int { return c.Requests("get", "namespaces") }, "200ms").Should(Equal(1), "the one at the start")
 }
+
+func TestACredentialThatIsNotAcceptedAnyMoreIsResolvedAnew(t *testing.T) {
+	g := NewWithT(t)
+	c := mctest.New(t)
+	c.AddToken("old", "somebody", "system:masters")
+	c.AddToken("new", "somebody", "system:masters")
+	w := start(t, nil, quickProbes, func(o *fleet.Options) { o.Probe.FailureThreshold = 1 })
+	w.method.lead(c.Config().Host, c.ConfigFor("old"))
+	w.list.put(profile("eu", c.Config().Host))
+	g.Eventually(w.state("fleet/eu")).WithTimeout(patience).Should(Equal(fleet.Ready))
+	cl := w.engagements.of("fleet/eu")[0].cluster
+
+	w.method.lead(c.Config().Host, c.ConfigFor("new"))
+	c.RevokeToken("old")
+	g.Eventually(func() string { return cl.GetConfig().BearerToken }).WithTimeout(patience).Should(Equal("new"))
+	g.Expect(w.engagements.healthOf("fleet/eu")).To(BeEmpty(), "it has not been degraded")
+	g.Expect(w.engagements.of("fleet/eu")).To(HaveLen(1))
+
+	c.RevokeToken("new") // there is no other
+	g.Eventually(w.state("fleet/eu")).WithTimeout(patience).Should(Equal(fleet.Degraded))
+	g.Expect(w.status("fleet/eu").LastError).To(ContainSubstring("does not accept the credentials (401)"))
+	c.AddToken("newest", "somebody", "system:masters")
+	w.method.lead(c.Config().Host, c.ConfigFor("newest"))
+	g.Eventually(w.state("fleet/eu")).WithTimeout(patience).Should(Equal(fleet.Ready))
+	g.Expect(w.engagements.of("fleet/eu")).To(HaveLen(1))
+}

@@ -12,6 +12,7 @@ import (
 	"net/http"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/rollcall-dev/rollcall/pkg/credentials"
@@ -33,6 +34,14 @@ func (i identity) same(other identity) bool {
 		return i.uid == other.uid
 	}
 	return i.clusterID != "" && i.clusterID == other.clusterID
+}
+
+// differs tells whether two identities are known to be those of two clusters.
+func (i identity) differs(other identity) bool {
+	if i.uid != "" && other.uid != "" {
+		return i.uid != other.uid
+	}
+	return i.clusterID != "" && other.clusterID != "" && i.clusterID != other.clusterID
 }
 
 // maxIdentityBytes bounds what is read of a namespace.
@@ -78,10 +87,18 @@ func (t *target) identify(ctx context.Context, profile *inventory.Profile) (iden
 		}
 		return id, nil
 	case http.StatusUnauthorized:
-		return id, fmt.Errorf("%s does not accept the credentials (401)", t.server)
+		return id, fmt.Errorf("%s %w", t.server, errUnauthorized)
 	default:
 		return id, &answerError{server: t.server.String(), code: resp.StatusCode}
 	}
+}
+
+var errUnauthorized = errors.New("does not accept the credentials (401)")
+
+// isUnauthorized tells whether the error is that of a cluster which does not
+// know who asks.
+func isUnauthorized(err error) bool {
+	return errors.Is(err, errUnauthorized) || apierrors.IsUnauthorized(err)
 }
 
 // answerError is for an answer that tells nothing of who gives it.

@@ -69,6 +69,7 @@ type attempt struct {
 	context.Context
 	profile *inventory.Profile
 	cancel  context.CancelCauseFunc
+	ask     bool // who is there, also if the way is known
 
 	clock    clock.PassiveClock
 	timer    clock.Timer

@@ -117,6 +117,19 @@ func (m *member) setProfile(profile *inventory.Profile) {
 	}
 }
 
+// confirm tells whether the way is the one in use and leads to the same cluster.
+func (m *member) confirm(way *approach) bool {
+	known := identity{uid: m.way.identity.uid, clusterID: m.clusterID}
+	switch {
+	case !way.equals(m.way):
+		return false
+	case way.identity.same(known):
+	case way.cluster == nil || way.identity.differs(known):
+		return false
+	}
+	return m.adopt(way.identity.clusterID)
+}
+
 // exchange makes the way the one by which the cluster is reached, if that can
 // be exchanged and the same cluster is there, and tells whether it did.
 func (m *member) exchange(way *approach) bool {

@@ -58,7 +58,7 @@ func (r *roll) Put(profile *inventory.Profile) {
 		return
 	}
 	e := r.entries[key]
-	if e != nil && (e.name != name || e.profile.UID != profile.UID) {
+	if e != nil && e.name != name {
 		r.Remove(key)
 		e = nil
 	}

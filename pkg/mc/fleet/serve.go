@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
 
 	"github.com/rollcall-dev/rollcall/pkg/inventory"
@@ -27,13 +28,18 @@ type service struct {
 	member *member
 	health *health
 
-	// tried is the fingerprint of the profile that was followed last. Where
+	// tried is the heading of the profile that was followed last. Where
 	// that could not be done, accessErr says why, the cluster stays as it is,
 	// and retry fires when it is to be followed once more.
 	tried     string
 	accessErr error
 	retry     <-chan time.Time
 	backoff   wait.Backoff
+	// refused is a probe's answer that counts as a failure unless another access
+	// is found. It is nil if none waits for that.
+	refused error
+	// confirmed is the UID of the profile that led to the cluster that is there.
+	confirmed types.UID
 	// pursuit is under way to find the latest profile's cluster, nil if none is.
 	pursuit *pursuit
 }
@@ -43,7 +49,8 @@ type service struct {
 // reason why the cluster is to be disengaged. The cluster has its place in the
 // gate until it has been listed for the first time.
 func serve(k *keeper, m *member) error {
-	s := &service{keeper: k, member: m, backoff: k.newBackoff(), tried: inventory.Fingerprint(m.profile.Load())}
+	first := m.profile.Load()
+	s := &service{keeper: k, member: m, backoff: k.newBackoff(), tried: heading(first), confirmed: first.UID}
 	defer s.settle()()
 	s.health = newHealth(s)
 	defer s.health.stop()
@@ -103,12 +110,17 @@ func (s *service) settle() (stop func()) {
 	}
 }
 
+// heading tells versions of a profile apart that may lead to different clusters.
+func heading(profile *inventory.Profile) string {
+	return string(profile.UID) + " " + inventory.Fingerprint(profile)
+}
+
 // isNews takes over the latest profile and tells whether it may lead to the
 // cluster in another way than the one followed last. The error is errOtherCluster
 // where it leads the same way, but to another cluster.
 func (s *service) isNews() (bool, error) {
 	profile := s.latest.Load()
-	if s.recheck.Swap(false) || inventory.Fingerprint(profile) != s.tried {
+	if s.recheck.Swap(false) || heading(profile) != s.tried {
 		s.member.setProfile(profile)
 		return true, nil
 	}
