@@ -82,10 +82,8 @@ func (k *keeper) resolve(a *attempt) (_ *approach, err error) {
 		}
 	}()
 	config := access.RESTConfig()
-	for _, option := range k.fleet.options.RESTOptions {
-		if err := option(config); err != nil {
-			return nil, fmt.Errorf("REST option: %w", err)
-		}
+	if err := k.fleet.options.tune(config); err != nil {
+		return nil, err
 	}
 	transport, err := rest.TransportFor(config)
 	if err != nil {

@@ -43,8 +43,15 @@ type Options struct {
 	// that no longer is leaves. Defaults to all.
 	IsReady func(profile *inventory.Profile) bool
 
-	// RESTOptions change the rest.Config of each cluster before it is used. The
-	// config has QPS -1: the API server's own fairness governs.
+	// RESTOptions change the rest.Config of each cluster before it is used, in
+	// what has to do with requests: UserAgent, Impersonate, QPS and Burst,
+	// RateLimiter, ContentConfig, Timeout, WarningHandler, WrapTransport. The
+	// config has QPS -1 unless its method says otherwise: the API server's own
+	// fairness governs. Connections are the credentials' matter: a change of Host,
+	// APIPath, TLSClientConfig, DisableCompression, Transport, Dial or Proxy is an
+	// error of the cluster. The functions are called each time that credentials
+	// are resolved; all but Impersonate and WrapTransport holds from the first
+	// time on while the cluster is engaged.
 	RESTOptions []func(config *rest.Config) error
 
 	// ClusterOptions are those of controller-runtime's clusters, for all of them.

@@ -1,0 +1,137 @@
+// Copyright The Rollcall Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package fleet_test
+
+import (
+	"context"
+	"errors"
+	"net"
+	"net/http"
+	"sync"
+	"testing"
+
+	. "github.com/onsi/gomega"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/cluster"
+
+	"github.com/rollcall-dev/rollcall/pkg/inventory"
+	"github.com/rollcall-dev/rollcall/pkg/mc/fleet"
+	"github.com/rollcall-dev/rollcall/pkg/mc/mctest"
+)
+
+// headers notes those of all requests.
+type headers struct {
+	mu  sync.Mutex // guards all
+	all []http.Header
+}
+
+func (h *headers) wrap(rt http.RoundTripper) http.RoundTripper {
+	return roundTripper(func(req *http.Request) (*http.Response, error) {
+		h.mu.Lock()
+		h.all = append(h.all, req.Header.Clone())
+		h.mu.Unlock()
+		return rt.RoundTrip(req)
+	})
+}
+
+// of returns the values that requests have had.
+func (h *headers) of(name string) map[string]bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	values := map[string]bool{}
+	for _, header := range h.all {
+		values[header.Get(name)] = true
+	}
+	return values
+}
+
+type roundTripper func(*http.Request) (*http.Response, error)
+
+func (f roundTripper) RoundTrip(req *http.Request) (*http.Response, error) { return f(req) }
+
+func TestRESTOptionsChangeRequests(t *testing.T) {
+	g := NewWithT(t)
+	c := mctest.New(t)
+	c.AddToken("t", "somebody", "system:masters")
+	seen := &headers{}
+	var made *rest.Config
+	w := start(t, nil, func(o *fleet.Options) {
+		o.RESTOptions = []func(*rest.Config) error{
+			func(config *rest.Config) error {
+				config.UserAgent = "me"
+				config.Impersonate.UserName = "another"
+				config.QPS, config.Burst = 50, 100
+				config.ContentType = "application/json"
+				return nil
+			},
+			func(config *rest.Config) error {
+				config.WrapTransport = seen.wrap // which takes nothing away
+				return nil
+			},
+		}
+		o.NewCluster = func(_ context.Context, _ *inventory.Profile, config *rest.Config, opts ...cluster.Option) (cluster.Cluster, error) {
+			made = rest.CopyConfig(config)
+			return cluster.New(config, opts...)
+		}
+	})
+	w.method.lead(c.Config().Host, c.ConfigFor("t"))
+	w.list.put(profile("eu", c.Config().Host))
+	g.Eventually(w.state("fleet/eu")).WithTimeout(patience).Should(Equal(fleet.Ready), func() string { return w.status("fleet/eu").LastError })
+	cl := w.engagements.of("fleet/eu")[0].cluster
+	g.Expect(names(t, g, cl)).To(BeEmpty())
+	g.Expect(seen.of("User-Agent")).To(And(HaveLen(1), HaveKey("me")))
+	g.Expect(seen.of("Impersonate-User")).To(And(HaveLen(1), HaveKey("another")))
+	for _, config := range []*rest.Config{made, cl.GetConfig()} {
+		g.Expect(config).To(And(HaveField("QPS", BeEquivalentTo(50)), HaveField("Burst", 100), HaveField("ContentType", "application/json")))
+	}
+}
+
+func TestClientsAreNotLimitedUnlessSomebodySaysSo(t *testing.T) {
+	for _, tc := range []struct {
+		name      string
+		qps, want float32
+	}{
+		{"nobody does", 0, -1},
+		{"the credential method does", 20, 20},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			g := NewWithT(t)
+			c := mctest.New(t)
+			w := start(t, nil)
+			config := c.Config()
+			config.QPS = tc.qps
+			w.method.lead(config.Host, config)
+			w.list.put(profile("eu", config.Host))
+			g.Eventually(w.state("fleet/eu")).WithTimeout(patience).Should(Equal(fleet.Ready))
+			g.Expect(w.engagements.of("fleet/eu")[0].cluster.GetConfig().QPS).To(Equal(tc.want))
+		})
+	}
+}
+
+func TestARESTOptionThatCannotWorkIsAnError(t *testing.T) {
+	for _, tc := range []struct {
+		name   string
+		change func(config *rest.Config) error
+		want   string
+	}{
+		{"one that fails", func(*rest.Config) error { return errors.New("no way") }, "no way"},
+		{"another host", func(c *rest.Config) error { c.Host = "https://elsewhere"; return nil }, "changes Host"},
+		{"another path", func(c *rest.Config) error { c.APIPath = "/other"; return nil }, "changes APIPath"},
+		{"no TLS verification", func(c *rest.Config) error { c.Insecure = !c.Insecure; return nil }, "changes TLSClientConfig"},
+		{"no compression", func(c *rest.Config) error { c.DisableCompression = !c.DisableCompression; return nil }, "changes DisableCompression"},
+		{"a transport", func(c *rest.Config) error { c.Transport = http.DefaultTransport; return nil }, "changes Transport"},
+		{"a dialer", func(c *rest.Config) error { c.Dial = (&net.Dialer{}).DialContext; return nil }, "changes Dial"},
+		{"a proxy", func(c *rest.Config) error { c.Proxy = http.ProxyFromEnvironment; return nil }, "changes Proxy"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			g := NewWithT(t)
+			c := mctest.New(t)
+			w := start(t, []*mctest.Cluster{c}, func(o *fleet.Options) { o.RESTOptions = []func(*rest.Config) error{tc.change} })
+			w.list.put(profile("eu", c.Config().Host))
+			g.Eventually(func() string { return w.status("fleet/eu").LastError }).WithTimeout(patience).Should(
+				And(HavePrefix("REST option: "), ContainSubstring(tc.want)))
+			g.Expect(c.Connections()).To(BeZero())
+		})
+	}
+}
