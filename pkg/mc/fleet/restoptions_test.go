@@ -54,7 +54,7 @@ func TestRESTOptionsChangeRequests(t *testing.T) {
 	g := NewWithT(t)
 	c := mctest.New(t)
 	c.AddToken("t", "somebody", "system:masters")
-	seen := &headers{}
+	seen, below := &headers{}, &headers{}
 	var made *rest.Config
 	w := start(t, nil, func(o *fleet.Options) {
 		o.RESTOptions = []func(*rest.Config) error{
@@ -75,12 +75,15 @@ func TestRESTOptionsChangeRequests(t *testing.T) {
 			return cluster.New(config, opts...)
 		}
 	})
-	w.method.lead(c.Config().Host, c.ConfigFor("t"))
+	config := c.ConfigFor("t")
+	config.Wrap(below.wrap)
+	w.method.lead(config.Host, config)
 	w.list.put(profile("eu", c.Config().Host))
 	g.Eventually(w.state("fleet/eu")).WithTimeout(patience).Should(Equal(fleet.Ready), func() string { return w.status("fleet/eu").LastError })
 	cl := w.engagements.of("fleet/eu")[0].cluster
 	g.Expect(names(t, g, cl)).To(BeEmpty())
 	g.Expect(seen.of("User-Agent")).To(And(HaveLen(1), HaveKey("me")))
+	g.Expect(below.of("User-Agent")).To(HaveKey("me"))
 	g.Expect(seen.of("Impersonate-User")).To(And(HaveLen(1), HaveKey("another")))
 	for _, config := range []*rest.Config{made, cl.GetConfig()} {
 		g.Expect(config).To(And(HaveField("QPS", BeEquivalentTo(50)), HaveField("Burst", 100), HaveField("ContentType", "application/json")))
