@@ -37,15 +37,15 @@ func TestTwoWritersOfOneProfileHaveItEngagedLessAndLess(t *testing.T) {
 		g := NewWithT(t)
 		w := start(t, nil, withConnector(addressed), defaultBackoff)
 		count := func() int { return len(w.engagements.of("fleet/eu")) }
-		write := func(during time.Duration) {
-			for i := range int(during / (10 * time.Millisecond)) {
+		write := func(during, every time.Duration) {
+			for i := range int(during / every) {
 				w.list.put(profile("eu", []string{"a", "b"}[i%2]))
-				time.Sleep(10 * time.Millisecond)
+				time.Sleep(every)
 			}
 		}
-		write(3 * time.Second)
+		write(3*time.Second, 10*time.Millisecond)
 		g.Expect(count()).To(And(BeNumerically(">", 1), BeNumerically("<=", 8)))
-		write(time.Hour)
+		write(time.Hour, time.Second)
 		g.Expect(count()).To(BeNumerically("<=", 30), "the wait doubles up to 5 min")
 		g.Expect(w.status("fleet/eu")).To(And(HaveField("State", fleet.Backoff), HaveField("LastError", ContainSubstring("another cluster"))))
 
@@ -160,11 +160,11 @@ func TestAPropertyThatChangesAllTheTimeDoesNotDefeatTheBackoff(t *testing.T) {
 			return nil, errors.New("not now")
 		})))
 		p := profile("eu", "x")
-		for i := range 60_000 {
+		for i := range 6_000 {
 			p = p.DeepCopy()
 			p.Status.Properties = []v1alpha1.Property{{Name: "load", Value: fmt.Sprint(i)}}
 			w.list.put(p)
-			time.Sleep(10 * time.Millisecond)
+			time.Sleep(100 * time.Millisecond)
 		}
 		g.Expect(tries).To(BeNumerically("<=", 60), "in ten minutes")
 		w.stop()

@@ -37,25 +37,38 @@ func TestAClusterIsDegradedByAsManyFailuresAsTheThresholdSays(t *testing.T) {
 							if !down.Load() {
 								return "u", nil
 							}
-							if w.state("fleet/eu")() == fleet.Ready {
+							failures.Add(1)
+							if w.state("fleet/eu")() == fleet.Ready && len(w.engagements.healthOf("fleet/eu")) == 0 {
 								before.Add(1)
 							}
-							failures.Add(1)
 							return "", errors.New("down")
 						}}, nil
 					})))
 				w.list.put(profile("eu", "x"))
 				synctest.Wait()
 				g.Expect(w.state("fleet/eu")()).To(Equal(fleet.Ready))
-				down.Store(true)
-				for w.state("fleet/eu")() == fleet.Ready {
-					time.Sleep(time.Second)
-					synctest.Wait()
-				}
 				want := threshold
 				if want == 0 {
 					want = 3
 				}
+				until := func(reached func() bool) {
+					for !reached() {
+						time.Sleep(time.Second)
+						synctest.Wait()
+					}
+				}
+
+				down.Store(true)
+				until(func() bool { return int(failures.Load()) == want-1 })
+				down.Store(false)
+				time.Sleep(20 * time.Second)
+				g.Expect(w.engagements.healthOf("fleet/eu")).To(BeEmpty(), "one failure less is nothing")
+				failures.Store(0)
+				before.Store(0)
+
+				down.Store(true)
+				until(func() bool { return w.state("fleet/eu")() != fleet.Ready })
+				g.Expect(w.engagements.healthOf("fleet/eu")).To(Equal([]bool{false}))
 				g.Expect(w.state("fleet/eu")()).To(Equal(fleet.Degraded))
 				g.Expect(failures.Load()).To(BeEquivalentTo(want))
 				g.Expect(before.Load()).To(BeEquivalentTo(want))
