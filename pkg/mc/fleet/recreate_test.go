@@ -5,6 +5,7 @@ package fleet_test
 
 import (
 	"context"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -121,9 +122,9 @@ func TestAConnectionThatARecreatedProfileLeadsToStays(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			g := NewWithT(t)
-			connects := 0
+			var connects atomic.Int32
 			w := start(t, nil, withConnector(connectorFunc(func(context.Context, *inventory.Profile) (*fleet.Connection, error) {
-				connects++
+				connects.Add(1)
 				return &fleet.Connection{Cluster: imaginaryCluster{}, Fingerprint: "one"}, nil
 			})))
 			count := func() int { return len(w.engagements.of("fleet/eu")) }
@@ -135,7 +136,7 @@ func TestAConnectionThatARecreatedProfileLeadsToStays(t *testing.T) {
 			w.list.remove("eu")
 			g.Eventually(w.state("fleet/eu")).WithTimeout(patience).Should(BeEmpty())
 			g.Expect(count()).To(Equal(tc.want))
-			g.Expect(connects).To(BeNumerically(">=", 2))
+			g.Expect(connects.Load()).To(BeNumerically(">=", 2))
 		})
 	}
 }

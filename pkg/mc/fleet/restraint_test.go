@@ -166,6 +166,7 @@ func TestAPropertyThatChangesAllTheTimeDoesNotDefeatTheBackoff(t *testing.T) {
 			w.list.put(p)
 			time.Sleep(100 * time.Millisecond)
 		}
+		synctest.Wait()
 		g.Expect(tries).To(BeNumerically("<=", 60), "in ten minutes")
 		w.stop()
 	})
