@@ -49,7 +49,7 @@ func (a *approach) release() {
 func (k *keeper) approach(a *attempt, current *approach) (*approach, error) {
 	way, err := k.resolve(a)
 	if err != nil {
-		return nil, explain(a, err)
+		return nil, because(ResolveFailed, explain(a, err))
 	}
 	if current != nil && way.equals(current) && !a.ask {
 		way.release()
@@ -57,12 +57,13 @@ func (k *keeper) approach(a *attempt, current *approach) (*approach, error) {
 	}
 	if current == nil {
 		k.note(way)
+		k.setReason(AwaitingAnswer)
 	}
 	if way.identify == nil {
 		way.identity = identity{clusterID: inventory.ClusterID(a.profile)}
 	} else if way.identity, err = way.identify(a, a.profile); err != nil {
 		way.release()
-		return nil, explain(a, err)
+		return nil, because(whyNoAnswer(err), explain(a, err))
 	}
 	return way, nil
 }
@@ -95,7 +96,7 @@ func (k *keeper) resolve(a *attempt) (_ *approach, err error) {
 	}
 	target.expiry = access.Expiry
 	return &approach{
-		server: access.Server(), provider: access.Provider(), fingerprint: access.Fingerprint(),
+		server: shown(access.Server()), provider: access.Provider(), fingerprint: access.Fingerprint(),
 		identify: target.identify, leave: access.Release,
 		config: config, target: target,
 	}, nil

@@ -26,7 +26,7 @@ const requestsEndWithin = time.Second
 // connect makes the cluster of the attempt's profile and engages it. After an
 // error nothing of the attempt remains.
 func (k *keeper) connect(a *attempt, p *place) (*member, error) {
-	k.setStatus(Connecting, k.status.Load().LastError, func(log logr.Logger) { log.V(1).Info("Cluster is being connected") })
+	k.setStatus(Connecting, ResolvingAccess, k.status.Load().LastError, func(log logr.Logger) { log.V(1).Info("Cluster is being connected") })
 	started := k.fleet.options.Clock.Now()
 	way, err := k.approach(a, nil)
 	if err != nil {
@@ -54,7 +54,7 @@ func (k *keeper) connect(a *attempt, p *place) (*member, error) {
 		return nil, err
 	}
 	k.note(way)
-	k.setStatus(Ready, "", func(log logr.Logger) {
+	k.setStatus(Ready, Engaged, "", func(log logr.Logger) {
 		after := k.fleet.options.Clock.Since(started).Round(time.Millisecond)
 		log.Info("Cluster is engaged", "server", way.server, "provider", way.provider, "after", after.String())
 	})
@@ -64,21 +64,22 @@ func (k *keeper) connect(a *attempt, p *place) (*member, error) {
 // engage makes and starts the member's cluster and tells of it. A cluster that
 // ends meanwhile ends the attempt.
 func (k *keeper) engage(a *attempt, m *member) (err error) {
-	k.setStatus(Syncing, k.status.Load().LastError, func(log logr.Logger) { log.V(1).Info("Cluster has answered, its caches are filled") })
+	k.setStatus(Syncing, SyncingCaches, k.status.Load().LastError, func(log logr.Logger) { log.V(1).Info("Cluster has answered, its caches are filled") })
 	if m.Cluster, err = k.newCluster(a, m); err != nil {
-		return fmt.Errorf("cannot make the cluster: %w", err)
+		return because(SetupFailed, fmt.Errorf("cannot make the cluster: %w", err))
 	}
 	if err := k.fleet.addIndexes(a, m); err != nil {
-		return err
+		return because(SetupFailed, err)
 	}
 	m.start(a.cancel)
 	if !m.GetCache().WaitForCacheSync(a) {
-		return errors.New("the caches did not sync")
+		return because(SyncTimeout, errors.New("the caches did not sync"))
 	}
 	m.listed = m.listings.count()
+	k.setReason(Engaging)
 	k.engaged.Store(m)
 	if err := k.aware.Engage(m.ctx, k.name, m); err != nil {
-		return fmt.Errorf("cannot engage: %w", err)
+		return because(EngageFailed, fmt.Errorf("cannot engage: %w", err))
 	}
 	return nil
 }

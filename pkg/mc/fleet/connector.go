@@ -67,7 +67,7 @@ func (k *keeper) connection(a *attempt) (*approach, error) {
 	if c == nil || c.Cluster == nil {
 		return nil, errNoCluster
 	}
-	way := &approach{server: c.Server, fingerprint: c.Fingerprint, cluster: c.Cluster, leave: func() {}}
+	way := &approach{server: shown(c.Server), fingerprint: c.Fingerprint, cluster: c.Cluster, leave: func() {}}
 	if c.Close != nil {
 		way.leave = sync.OnceFunc(c.Close)
 	}

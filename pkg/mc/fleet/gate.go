@@ -55,6 +55,7 @@ type place struct {
 	gate    *gate
 	held    bool
 	waits   chan struct{} // closed when it is held; nil if nobody waits for it
+	queued  func()        // called whenever it is to be waited for; may be nil
 	timeout clock.Timer   // until the cluster has answered
 	answers int           // the gate's, at the entry
 }
@@ -62,7 +63,13 @@ type place struct {
 // enter waits for a place. It is lost to clusters that answer unless it is
 // confirmed in time. The error is that of the context.
 func (g *gate) enter(ctx context.Context, u urgency) (*place, error) {
-	p := &place{gate: g}
+	return g.admit(ctx, u, nil)
+}
+
+// admit is enter with a function that is called when there is no free place, now
+// or when the place is confirmed.
+func (g *gate) admit(ctx context.Context, u urgency, queued func()) (*place, error) {
+	p := &place{gate: g, queued: queued}
 	if err := p.take(ctx, u); err != nil {
 		return nil, err
 	}
@@ -155,6 +162,9 @@ func (p *place) take(ctx context.Context, u urgency) error {
 	p.waits = taken
 	g.waiting[u] = append(g.waiting[u], p)
 	g.mu.Unlock()
+	if p.queued != nil {
+		p.queued()
+	}
 	select {
 	case <-taken:
 		return nil

@@ -125,7 +125,7 @@ func (h *health) failed(err error) error {
 		h.tell(false)
 	}
 	if down := h.fleet.options.Clock.Since(h.since); down >= h.fleet.options.Probe.DropAfter {
-		return fmt.Errorf("no probe has succeeded for %v: %w", down.Round(time.Second), err)
+		return because(Dropped, fmt.Errorf("no probe has succeeded for %v: %w", down.Round(time.Second), err))
 	}
 	return nil
 }

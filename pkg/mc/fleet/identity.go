@@ -60,22 +60,22 @@ func (t *target) identify(ctx context.Context, profile *inventory.Profile) (iden
 	req.Header.Set("Accept", "application/json")
 	resp, err := t.transport.RoundTrip(req)
 	if _, ours := errors.AsType[*credentials.Error](err); ours {
-		return id, err // it has not been asked
+		return id, because(ResolveFailed, err) // it has not been asked
 	}
 	if err != nil {
-		return id, fmt.Errorf("%s does not answer: %w", t.server, err)
+		return id, fmt.Errorf("%s does not answer: %w", t.shown, err)
 	}
 	defer resp.Body.Close()
 	body, err := io.ReadAll(io.LimitReader(resp.Body, maxIdentityBytes))
 	if err != nil {
-		return id, fmt.Errorf("%s does not answer: %w", t.server, err)
+		return id, fmt.Errorf("%s does not answer: %w", t.shown, err)
 	}
 
 	switch resp.StatusCode {
 	case http.StatusOK:
 		var namespace corev1.Namespace
 		if err := json.Unmarshal(body, &namespace); err != nil || namespace.Kind != "Namespace" {
-			return id, fmt.Errorf("%s does not answer as a Kubernetes API server does", t.server)
+			return id, because(UnexpectedAnswer, fmt.Errorf("%s does not answer as a Kubernetes API server does", t.shown))
 		}
 		id.uid = string(namespace.UID)
 		return id, nil
@@ -83,13 +83,13 @@ func (t *target) identify(ctx context.Context, profile *inventory.Profile) (iden
 		// What an API server says; a proxy on the way to it says something else.
 		var status metav1.TypeMeta
 		if err := json.Unmarshal(body, &status); err != nil || status.Kind != "Status" {
-			return id, &answerError{server: t.server.String(), code: resp.StatusCode}
+			return id, &answerError{server: t.shown, code: resp.StatusCode}
 		}
 		return id, nil
 	case http.StatusUnauthorized:
-		return id, fmt.Errorf("%s %w", t.server, errUnauthorized)
+		return id, fmt.Errorf("%s %w", t.shown, errUnauthorized)
 	default:
-		return id, &answerError{server: t.server.String(), code: resp.StatusCode}
+		return id, &answerError{server: t.shown, code: resp.StatusCode}
 	}
 }
 

@@ -4,6 +4,7 @@
 package fleet
 
 import (
+	"errors"
 	"io"
 	"net/http"
 	"strings"
@@ -48,6 +49,11 @@ func TestWhatAnAnswerTellsOfACluster(t *testing.T) {
 			g.Expect(isBusy(err)).To(Equal(tc.busy))
 			if tc.err != "" {
 				g.Expect(err).To(MatchError(ContainSubstring(tc.err)))
+				reason := UnexpectedAnswer
+				if tc.code == http.StatusUnauthorized {
+					reason = Unauthorized
+				}
+				g.Expect(whyNoAnswer(err)).To(Equal(reason))
 				return
 			}
 			g.Expect(err).NotTo(HaveOccurred())
@@ -59,17 +65,19 @@ func TestWhatAnAnswerTellsOfACluster(t *testing.T) {
 func TestAClusterForWhichThereIsNoCredentialIsNotSaidNotToAnswer(t *testing.T) {
 	g := NewWithT(t)
 	for _, tc := range []struct {
-		err  error
-		text string
+		err    error
+		text   string
+		reason Reason
 	}{
-		{&credentials.Error{Provider: "p", Err: credentials.ErrTimeout}, `profile /: provider "p": plugin timed out`},
-		{io.ErrUnexpectedEOF, "https://a does not answer: unexpected EOF"},
+		{&credentials.Error{Provider: "p", Err: credentials.ErrTimeout}, `profile /: provider "p": plugin timed out`, ResolveFailed},
+		{io.ErrUnexpectedEOF, "https://a does not answer: unexpected EOF", Unreachable},
 	} {
 		server, err := newTarget("https://a", roundTripper(func(*http.Request) (*http.Response, error) { return nil, tc.err }))
 		g.Expect(err).NotTo(HaveOccurred())
 		_, err = server.identify(t.Context(), &inventory.Profile{})
 		g.Expect(err).To(MatchError(tc.text))
 		g.Expect(err).To(MatchError(tc.err))
+		g.Expect(whyNoAnswer(err)).To(Equal(tc.reason))
 	}
 }
 
@@ -92,5 +100,32 @@ func TestWhichIdentitiesAreOfOneCluster(t *testing.T) {
 			g.Expect(tc.a.same(tc.b)).To(Equal(tc.same))
 			g.Expect(tc.b.same(tc.a)).To(Equal(tc.same))
 		})
+	}
+}
+
+func TestServersAreShownWithoutTheirUser(t *testing.T) {
+	for server, want := range map[string]string{
+		"https://eu.example":                  "https://eu.example",
+		"https://eu.example/clusters/a@b":     "https://eu.example/clusters/a@b",
+		"https://me:s3cret@eu.example:6443/x": "https://eu.example:6443/x",
+		"https://me@eu.example":               "https://eu.example",
+		"https://me:s3%cret@eu.example":       "eu.example", // is no URL
+		"me:s3cret@eu.example":                "eu.example",
+		"in process":                          "in process",
+	} {
+		if got := shown(server); got != want {
+			t.Errorf("%q is shown as %q, want %q", server, got, want)
+		}
+	}
+	refuses := roundTripper(func(*http.Request) (*http.Response, error) { return nil, errors.New("refused") })
+	target, err := newTarget("https://me:s3cret@eu.example", refuses)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := target.identify(t.Context(), &inventory.Profile{}); err == nil || strings.Contains(err.Error(), "s3cret") {
+		t.Errorf("the error is %v", err)
+	}
+	if _, err := newTarget("https://me:s3%cret@eu.example", refuses); err == nil || strings.Contains(err.Error(), "cret") {
+		t.Errorf("the error is %v", err)
 	}
 }

@@ -60,7 +60,7 @@ func newKeeper(ctx context.Context, f *Fleet, aware multicluster.Aware, name mul
 	}
 	k.ctx, k.leave = context.WithCancel(log.IntoContext(ctx, k.log))
 	k.latest.Store(profile)
-	k.status.Store(&ClusterStatus{Name: name, Profile: inventory.KeyOf(profile), State: Pending, Since: f.options.Clock.Now()})
+	k.status.Store(&ClusterStatus{Name: name, Profile: inventory.KeyOf(profile), State: Pending, Reason: Added, Since: f.options.Clock.Now()})
 	return k
 }
 
@@ -139,15 +139,16 @@ func (k *keeper) wake() {
 // run keeps the cluster until the keeper's context ends.
 func (k *keeper) run() {
 	defer close(k.done)
-	k.arrived(Pending, func(log logr.Logger) { log.V(1).Info("Cluster is on the roll") })
+	k.arrived(Pending, Added, func(log logr.Logger) { log.V(1).Info("Cluster is on the roll") })
 	if k.predecessor != nil {
+		k.setReason(WaitingForName)
 		<-k.predecessor.done
 		k.predecessor = nil
 	}
 	backoff := k.newBackoff()
 	next := untried
 	for k.ctx.Err() == nil {
-		p, err := k.fleet.gate.enter(k.ctx, next)
+		p, err := k.fleet.gate.admit(k.ctx, next, k.queued)
 		if err != nil {
 			break // the keeper's context has ended
 		}
@@ -187,19 +188,19 @@ func (k *keeper) lost(err error, backoff *wait.Backoff) (retry time.Duration) {
 	now := k.fleet.options.Clock.Now()
 	switch {
 	case k.ctx.Err() != nil:
-		k.setStatus(Leaving, "", func(log logr.Logger) { log.V(1).Info("Cluster is leaving") })
+		k.setStatus(Leaving, Left, "", func(log logr.Logger) { log.V(1).Info("Cluster is leaving") })
 	case isChange(err) && k.restraint.delay(now) > 0:
 		retry = k.restraint.delay(now)
-		k.setStatus(Backoff, err.Error(), func(log logr.Logger) {
+		k.setStatus(Backoff, reasonOf(err), err.Error(), func(log logr.Logger) {
 			log.Info("Cluster changes too often, trying again", "error", err.Error(), "after", retry.Round(time.Millisecond).String())
 		})
 	case errors.Is(err, errSuperseded):
-		k.setStatus(Pending, k.status.Load().LastError, func(log logr.Logger) { log.V(1).Info("Cluster is connected in another way") })
+		k.setStatus(Pending, AccessChanged, k.status.Load().LastError, func(log logr.Logger) { log.V(1).Info("Cluster is connected in another way") })
 	case errors.Is(err, errOtherCluster):
-		k.setStatus(Pending, err.Error(), func(log logr.Logger) { log.Info("Cluster is engaged anew", "reason", err.Error()) })
+		k.setStatus(Pending, OtherCluster, err.Error(), func(log logr.Logger) { log.Info("Cluster is engaged anew", "error", err.Error()) })
 	default:
 		retry = backoff.Step()
-		k.setStatus(Backoff, err.Error(), func(log logr.Logger) {
+		k.setStatus(Backoff, reasonOf(err), err.Error(), func(log logr.Logger) {
 			log.Info("Cluster cannot be reached or used, trying again", "error", err.Error(), "after", retry.Round(time.Millisecond).String())
 		})
 	}
@@ -246,25 +247,42 @@ func (k *keeper) awaitRetry(failed *inventory.Profile, delay time.Duration, chan
 	return changed
 }
 
-// setStatus notes the state and what failed last, "" for nothing. It says so if
-// the state is another one.
-func (k *keeper) setStatus(state State, lastError string, say func(logr.Logger)) {
+// queued notes that the cluster waits for a place in the gate.
+func (k *keeper) queued() {
+	last := k.status.Load()
+	if last.State == Connecting { // it has answered
+		k.setReason(WaitingForPlace)
+		return
+	}
+	k.setStatus(Pending, WaitingForPlace, last.LastError, func(log logr.Logger) { log.V(1).Info("Cluster waits for a place") })
+}
+
+// setStatus notes the state, its reason, and what failed last, "" for nothing.
+// It says so if the state is another one.
+func (k *keeper) setStatus(state State, reason Reason, lastError string, say func(logr.Logger)) {
 	last := *k.status.Load()
 	next := last
-	next.LastError = lastError
+	next.Reason, next.LastError = reason, lastError
 	if last.State == state {
 		k.status.Store(&next)
 		return
 	}
 	next.State, next.Since = state, k.fleet.options.Clock.Now()
 	k.status.Store(&next)
-	k.arrived(state, say)
+	k.arrived(state, reason, say)
+}
+
+// setReason notes another reason for the state.
+func (k *keeper) setReason(reason Reason) {
+	next := *k.status.Load()
+	next.Reason = reason
+	k.status.Store(&next)
 }
 
 // arrived counts a transition and logs it, each once.
-func (k *keeper) arrived(state State, say func(logr.Logger)) {
-	transitions.WithLabelValues(string(state)).Inc()
-	say(k.log.WithValues("state", state))
+func (k *keeper) arrived(state State, reason Reason, say func(logr.Logger)) {
+	transitions.WithLabelValues(string(state), string(reason)).Inc()
+	say(k.log.WithValues("state", state, "reason", reason))
 }
 
 // note takes down how the cluster is reached, and who it is as far as that is

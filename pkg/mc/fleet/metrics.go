@@ -18,8 +18,8 @@ var (
 
 	transitions = prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "rollcall_fleet_transitions_total",
-		Help: "Number of times that a cluster came to a state.",
-	}, []string{"state"})
+		Help: "Number of times that a cluster came to a state, by the reason that it had then.",
+	}, []string{"state", "reason"})
 
 	// running collects from all fleets that run.
 	running = &collector{}

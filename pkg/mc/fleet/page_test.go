@@ -183,7 +183,7 @@ func TestStatesAreCounted(t *testing.T) {
 	g.Expect(gauges("rollcall_fleet_clusters")).To(BeEmpty())
 }
 
-// gauges returns what is scraped of a metric by the value of its only label.
+// gauges returns what is scraped of a metric by state.
 func gauges(name string) map[string]float64 {
 	families, err := ctrlmetrics.Registry.Gather()
 	if err != nil {
@@ -195,7 +195,11 @@ func gauges(name string) map[string]float64 {
 			continue
 		}
 		for _, m := range family.GetMetric() {
-			values[m.GetLabel()[0].GetValue()] = m.GetGauge().GetValue() + m.GetCounter().GetValue()
+			for _, label := range m.GetLabel() {
+				if label.GetName() == "state" {
+					values[label.GetValue()] += m.GetGauge().GetValue() + m.GetCounter().GetValue()
+				}
+			}
 		}
 	}
 	return values

@@ -145,7 +145,7 @@ func (r *roll) showClaims(name multicluster.ClusterName) {
 		var claim *ClusterStatus
 		if i > 0 {
 			claim = &ClusterStatus{
-				Name: name, Profile: inventory.KeyOf(e.profile), State: Pending, Since: e.since,
+				Name: name, Profile: inventory.KeyOf(e.profile), State: Pending, Reason: WaitingForName, Since: e.since,
 				LastError: fmt.Sprintf("waits for profile %s to go, which has the same cluster name", inventory.KeyOf(r.claims[name][0].profile)),
 			}
 			claim.describe(e.profile)

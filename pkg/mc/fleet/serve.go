@@ -136,12 +136,12 @@ func (s *service) show() {
 	again := func(log logr.Logger) { log.Info("Cluster is ready again") }
 	switch {
 	case s.health.degraded():
-		s.setStatus(Degraded, s.health.err.Error(), func(log logr.Logger) {
+		s.setStatus(Degraded, whyNoAnswer(s.health.err), s.health.err.Error(), func(log logr.Logger) {
 			log.Info("Cluster is degraded: its requests wait", "error", s.health.err.Error())
 		})
 	case s.accessErr != nil:
-		s.setStatus(Ready, s.accessErr.Error(), again)
+		s.setStatus(Ready, NewAccessFailed, s.accessErr.Error(), again)
 	default:
-		s.setStatus(Ready, "", again)
+		s.setStatus(Ready, Engaged, "", again)
 	}
 }

@@ -4,6 +4,7 @@
 package fleet
 
 import (
+	"fmt"
 	"time"
 
 	"github.com/rollcall-dev/rollcall/pkg/inventory"
@@ -42,12 +43,14 @@ type ClusterStatus struct {
 	Profile inventory.Key `json:"profile"`
 	// State is the cluster's state.
 	State State `json:"state"`
+	// Reason says why it is in that state.
+	Reason Reason `json:"reason"`
 	// Since is when it came to that state.
 	Since time.Time `json:"since"`
 	// LastError is what failed last, "" if nothing has since it became Ready.
 	// For a profile whose cluster name another one has, it says which.
 	LastError string `json:"lastError,omitempty"`
-	// Server is the URL of its API server, as far as it is known.
+	// Server is the URL of its API server, without a user, as far as it is known.
 	Server string `json:"server,omitempty"`
 	// Provider is the name of the access provider in use (KEP-5339).
 	Provider string `json:"provider,omitempty"`
@@ -61,6 +64,9 @@ type ClusterStatus struct {
 	// CredentialExpiry is when the credential in use expires, zero if that is
 	// not known.
 	CredentialExpiry time.Time `json:"credentialExpiry,omitzero"`
+	// Alternates are the profiles that lead to the same cluster and would take
+	// over; see inventory.Dedupe.
+	Alternates []inventory.Key `json:"alternates,omitempty"`
 	// OpenWatches is the number of watches on the cluster.
 	OpenWatches int `json:"openWatches"`
 	// Queued is the number of requests for the cluster in the controllers'
@@ -72,12 +78,14 @@ type ClusterStatus struct {
 func (s *ClusterStatus) describe(profile *inventory.Profile) {
 	s.ClusterID, s.ClusterSet = inventory.ClusterID(profile), inventory.ClusterSet(profile)
 	s.Version = profile.Status.Version.Kubernetes
+	s.Alternates = inventory.Alternates(profile)
 }
 
-// String gives the state and what failed last.
+// String gives the state, its reason, and what failed last.
 func (s ClusterStatus) String() string {
-	if s.LastError == "" {
-		return string(s.State)
+	text := fmt.Sprintf("%s (%s)", s.State, s.Reason)
+	if s.LastError != "" {
+		text += ": " + s.LastError
 	}
-	return string(s.State) + ": " + s.LastError
+	return text
 }

@@ -45,6 +45,7 @@ type swapTransport struct {
 // target is where requests go and how.
 type target struct {
 	server    *url.URL
+	shown     string // the server
 	transport http.RoundTripper
 	// expiry tells when the credential expires, if that is known.
 	expiry func() (time.Time, bool)
@@ -53,10 +54,10 @@ type target struct {
 func newTarget(server string, transport http.RoundTripper) (*target, error) {
 	u, err := url.Parse(server)
 	if err != nil || u.Host == "" {
-		return nil, fmt.Errorf("server %q is not a URL with a host", server)
+		return nil, fmt.Errorf("server %q is not a URL with a host", shown(server))
 	}
 	u.Path = strings.TrimSuffix(u.Path, "/")
-	return &target{server: u, transport: transport}, nil
+	return &target{server: u, shown: shown(server), transport: transport}, nil
 }
 
 // newSwapTransport returns a transport to the target, or, for nil, one that
