@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"time"
 
 	utilnet "k8s.io/apimachinery/pkg/util/net"
@@ -119,7 +120,17 @@ func (a *approach) closeIdle() {
 		return
 	}
 	for pause := time.Millisecond; pause <= 4*time.Millisecond; pause *= 2 {
-		utilnet.CloseIdleConnectionsFor(a.target.transport)
+		closeIdleConnections(a.target.transport)
 		time.Sleep(pause)
+	}
+}
+
+// closeIdleConnections closes those of the first transport that can, of a chain.
+func closeIdleConnections(transport http.RoundTripper) {
+	switch t := transport.(type) {
+	case interface{ CloseIdleConnections() }:
+		t.CloseIdleConnections()
+	case utilnet.RoundTripperWrapper:
+		closeIdleConnections(t.WrappedRoundTripper())
 	}
 }

@@ -44,13 +44,27 @@ func (s *service) follow() {
 	p.ask = p.profile.UID != s.confirmed
 	go func() {
 		defer close(p.ended)
-		way, err := s.approach(p.attempt, current)
+		way, err := s.approachInTurn(p.attempt, current)
 		select {
 		case p.found <- finding{way, err}:
 		case <-p.abandoned:
 			way.release()
 		}
 	}()
+}
+
+// approachInTurn is approach with a place in the gate, while the cluster answers:
+// a change of credentials may be one for all clusters.
+func (s *service) approachInTurn(a *attempt, current *approach) (*approach, error) {
+	var p *place
+	if err := a.untimed(func() (err error) {
+		p, err = s.fleet.gate.enter(a, engaged)
+		return err
+	}); err != nil {
+		return nil, err
+	}
+	defer p.leave()
+	return s.approach(a, current)
 }
 
 // abandon gives up the pursuit under way, if there is one.

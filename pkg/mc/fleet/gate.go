@@ -27,7 +27,8 @@ const (
 type urgency int
 
 const (
-	answered urgency = iota // it has lost its place, and answers now
+	engaged  urgency = iota // it is in use already
+	answered                // it has lost its place, and answers now
 	untried                 // nothing is known of it
 	failed                  // it could not be reached the last time
 	urgencies

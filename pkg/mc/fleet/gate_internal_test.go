@@ -45,7 +45,7 @@ func TestThoseWhoseClustersAnswerGoFirst(t *testing.T) {
 		first, err := gate.enter(t.Context(), untried)
 		g.Expect(err).NotTo(HaveOccurred())
 		lost, order := &place{gate: gate}, make(chan urgency, urgencies)
-		for _, u := range []urgency{failed, untried, answered} {
+		for _, u := range []urgency{failed, untried, answered, engaged} {
 			go func() {
 				p := lost
 				if u == answered {
@@ -59,7 +59,7 @@ func TestThoseWhoseClustersAnswerGoFirst(t *testing.T) {
 			synctest.Wait()
 		}
 		first.leave()
-		g.Expect([]urgency{<-order, <-order, <-order}).To(Equal([]urgency{answered, untried, failed}))
+		g.Expect([]urgency{<-order, <-order, <-order, <-order}).To(Equal([]urgency{engaged, answered, untried, failed}))
 	})
 }
 

@@ -6,11 +6,13 @@ package fleet_test
 import (
 	"context"
 	"fmt"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	. "github.com/onsi/gomega"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/cluster"
@@ -126,4 +128,67 @@ func TestAHundredClustersThatHangDelayTwoThousandByLessThanAFifth(t *testing.T) 
 			}
 		})
 	}
+}
+
+// slowToResolve is a Connector that takes a while, and counts.
+type slowToResolve struct {
+	imaginary
+	changed chan func()
+
+	mu              sync.Mutex // guards what follows
+	now, most, done int
+}
+
+func (s *slowToResolve) NotifyChange(_ context.Context, changed func()) { s.changed <- changed }
+
+func (s *slowToResolve) Connect(ctx context.Context, p *inventory.Profile) (*fleet.Connection, error) {
+	s.add(1)
+	defer s.add(-1)
+	time.Sleep(100 * time.Millisecond)
+	c, err := s.imaginary.Connect(ctx, p)
+	c.Fingerprint = "the same"
+	return c, err
+}
+
+func (s *slowToResolve) add(n int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.now += n
+	s.most = max(s.most, s.now)
+	if n < 0 {
+		s.done++
+	}
+}
+
+func TestAChangeOfAllCredentialsIsFollowedAFewClustersAtATime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const all, limit = 50, 4
+		g := NewWithT(t)
+		connector := &slowToResolve{changed: make(chan func(), 1)}
+		w := start(t, nil, withConnector(connector), func(o *fleet.Options) { o.StartupLimit, o.ConnectTimeout = limit, time.Second })
+		for n := range all {
+			w.list.put(profile(fmt.Sprintf("c%d", n), "well"))
+		}
+		time.Sleep(time.Minute)
+		g.Expect(w.ClusterNames()).To(HaveLen(all))
+		connector.mu.Lock()
+		connector.most, connector.done = 0, 0
+		connector.mu.Unlock()
+
+		began := time.Now()
+		(<-connector.changed)()
+		for done := 0; done < all; synctest.Wait() {
+			time.Sleep(10 * time.Millisecond)
+			connector.mu.Lock()
+			done = connector.done
+			connector.mu.Unlock()
+		}
+		g.Expect(connector.most).To(Equal(limit))
+		g.Expect(time.Since(began)).To(BeNumerically("~", 1300*time.Millisecond, 10*time.Millisecond), "the wait does not count towards the time limit of a second")
+		for _, status := range w.Status() {
+			g.Expect(status).To(And(HaveField("State", fleet.Ready), HaveField("LastError", BeEmpty())))
+			g.Expect(w.engagements.of(status.Name)).To(HaveLen(1))
+		}
+		w.stop()
+	})
 }

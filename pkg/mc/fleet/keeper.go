@@ -160,9 +160,9 @@ func (k *keeper) run() {
 			p.leave()
 			retry = k.lost(err, &backoff)
 		} else {
-			engaged := k.fleet.options.Clock.Now()
+			since := k.fleet.options.Clock.Now()
 			err = serve(k, m)
-			if k.fleet.options.Clock.Since(engaged) > k.fleet.options.MaxBackoff {
+			if k.fleet.options.Clock.Since(since) > k.fleet.options.MaxBackoff {
 				backoff = k.newBackoff()
 			}
 			retry = k.lost(err, &backoff)
