@@ -55,7 +55,9 @@ type Options struct {
 	RESTOptions []func(config *rest.Config) error
 
 	// ClusterOptions are those of controller-runtime's clusters, for all of them.
-	// See LeanCache for one that saves memory.
+	// See LeanCache for one that saves memory. One that replaces
+	// Cache.NewInformer switches off that first listings count for StartupLimit,
+	// and that stopped watches are drained.
 	ClusterOptions []cluster.Option
 
 	// ClusterOptionsFor returns the options for the cluster of a profile, which
