@@ -100,12 +100,19 @@ func (h *health) take(a answer) error {
 		h.recovered()
 		return nil
 	}
-	if isUnauthorized(a.err) && h.refused == nil && h.pursuit == nil && h.member.way.fingerprint != "" {
+	if isUnauthorized(a.err) && h.mayFollow() {
 		h.refused = a.err
 		h.follow()
 		return nil
 	}
 	return h.failed(a.err)
+}
+
+// mayFollow tells whether the profile may be resolved again because the access
+// is refused: nobody does so already, or waits to do so after a failure, and
+// the outcome can be compared.
+func (h *health) mayFollow() bool {
+	return h.pursuit == nil && h.retry == nil && h.member.way.fingerprint != ""
 }
 
 // failed counts a failure. The error tells that the cluster is to be dropped.

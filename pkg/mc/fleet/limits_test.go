@@ -73,6 +73,33 @@ func TestAnEngagementThatDoesNotEndIsEndedWithTheAttempt(t *testing.T) {
 	}
 }
 
+func TestAnEngagementThatDoesNotKeepToItsContextHoldsNoPlace(t *testing.T) {
+	g := NewWithT(t)
+	f := mctest.NewFleet(t, 2)
+	letGo := make(chan struct{})
+	w := startWith(t, f.Clusters(), func(e *engagements) multicluster.Aware { return unheeding{e, letGo} },
+		func(o *fleet.Options) { o.StartupLimit, o.ConnectTimeout = 1, time.Second })
+	defer close(letGo)
+	w.list.put(profile("bad", f.Cluster(0).Config().Host))
+	g.Eventually(func() []engagement { return w.engagements.of("fleet/bad") }).WithTimeout(patience).Should(HaveLen(1))
+	w.list.put(profile("good", f.Cluster(1).Config().Host))
+	g.Eventually(w.state("fleet/good")).WithTimeout(patience).Should(Equal(fleet.Ready))
+}
+
+// unheeding engages one cluster for as long as it likes.
+type unheeding struct {
+	*engagements
+	letGo chan struct{}
+}
+
+func (u unheeding) Engage(ctx context.Context, name multicluster.ClusterName, cl cluster.Cluster) error {
+	_ = u.engagements.Engage(ctx, name, cl)
+	if name == "fleet/bad" {
+		<-u.letGo
+	}
+	return nil
+}
+
 func TestAClusterThatCannotStartIsNotWaitedFor(t *testing.T) {
 	for _, has := range []struct {
 		name  string

@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/http"
 	"net/http/httptest"
 	"sync"
 	"testing"
@@ -296,15 +297,15 @@ func TestReasonsAndAlternatesAreServed(t *testing.T) {
 	g.Eventually(w.state("fleet/eu")).WithTimeout(patience).Should(Equal(fleet.Ready))
 	for _, target := range []string{"/fleet", "/fleet?format=json"} {
 		resp := httptest.NewRecorder()
-		w.StatusHandler().ServeHTTP(resp, httptest.NewRequest("GET", target, nil))
+		w.StatusHandler().ServeHTTP(resp, httptest.NewRequest(http.MethodGet, target, nil))
 		g.Expect(resp.Body.String()).To(And(ContainSubstring("Engaged"), ContainSubstring("https://eu.example")))
 		g.Expect(resp.Body.String()).NotTo(Or(ContainSubstring("s3cret"), ContainSubstring("me@")))
 	}
 	resp := httptest.NewRecorder()
-	w.StatusHandler().ServeHTTP(resp, httptest.NewRequest("GET", "/fleet", nil))
+	w.StatusHandler().ServeHTTP(resp, httptest.NewRequest(http.MethodGet, "/fleet", nil))
 	g.Expect(resp.Body.String()).To(And(ContainSubstring("other/eu"), ContainSubstring("<td>u</td>")))
 	resp = httptest.NewRecorder()
-	w.StatusHandler().ServeHTTP(resp, httptest.NewRequest("GET", "/fleet?format=json", nil))
+	w.StatusHandler().ServeHTTP(resp, httptest.NewRequest(http.MethodGet, "/fleet?format=json", nil))
 	var body struct{ Clusters []fleet.ClusterStatus }
 	g.Expect(json.Unmarshal(resp.Body.Bytes(), &body)).To(Succeed())
 	g.Expect(body.Clusters).To(ConsistOf(And(
