@@ -154,6 +154,7 @@ func (k *keeper) run() {
 		}
 		a := k.try()
 		var retry time.Duration
+		used := a.profile
 		m, err := k.connect(a, p)
 		k.end(a)
 		if err != nil {
@@ -165,11 +166,12 @@ func (k *keeper) run() {
 			if k.fleet.options.Clock.Since(since) > k.fleet.options.MaxBackoff {
 				backoff = k.newBackoff()
 			}
+			used = m.profile.Load()
 			retry = k.lost(err, &backoff)
 			k.disengage(m)
 		}
 		next = failed
-		if k.awaitRetry(a.profile, retry, isChange(err)) {
+		if k.awaitRetry(used, retry, isChange(err)) {
 			backoff = k.newBackoff()
 			next = untried
 		}
@@ -216,9 +218,9 @@ func newBackoff(first, limit time.Duration) wait.Backoff {
 }
 
 // awaitRetry waits for the delay, or less if the profile says anything else than
-// the one that failed or credentials have changed. It tells whether a change is
+// the one used last or credentials have changed. It tells whether a change is
 // followed, which may have been so before.
-func (k *keeper) awaitRetry(failed *inventory.Profile, delay time.Duration, changed bool) bool {
+func (k *keeper) awaitRetry(used *inventory.Profile, delay time.Duration, changed bool) bool {
 	clock := k.fleet.options.Clock
 	until := clock.Now().Add(delay)
 	timer := clock.NewTimer(delay)
@@ -230,7 +232,7 @@ func (k *keeper) awaitRetry(failed *inventory.Profile, delay time.Duration, chan
 		case <-timer.C():
 			waits = false
 		case <-k.changed:
-			if !k.recheck.Swap(false) && isHeartbeat(failed, k.latest.Load()) {
+			if !k.recheck.Swap(false) && isHeartbeat(used, k.latest.Load()) {
 				continue
 			}
 			now := clock.Now()

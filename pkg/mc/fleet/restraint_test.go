@@ -151,6 +151,36 @@ func TestAChangeEndsTheWaitAndAHeartbeatDoesNot(t *testing.T) {
 	}
 }
 
+func TestAHeartbeatIsOneAlsoAfterTheProfileHasChanged(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := NewWithT(t)
+		var tries atomic.Int64
+		w := start(t, nil, func(o *fleet.Options) { o.MinBackoff, o.MaxBackoff = time.Hour, time.Hour },
+			withConnector(scene{
+				connect: func(context.Context, *inventory.Profile) error { tries.Add(1); return nil },
+				probe:   laterOn(errors.New("down")),
+			}))
+		p := profile("eu", "x")
+		w.list.put(p)
+		synctest.Wait()
+		p = labelled(p, "changed while it was engaged")
+		w.list.put(p)
+		time.Sleep(15 * time.Minute)
+		g.Expect(w.state("fleet/eu")()).To(Equal(fleet.Backoff))
+		for i := range 10 {
+			p = p.DeepCopy()
+			p.ResourceVersion = fmt.Sprint(i)
+			w.list.put(p)
+			synctest.Wait()
+		}
+		g.Expect(tries.Load()).To(BeEquivalentTo(1))
+		w.list.put(labelled(p, "again"))
+		synctest.Wait()
+		g.Expect(tries.Load()).To(BeEquivalentTo(2))
+		w.stop()
+	})
+}
+
 func TestAPropertyThatChangesAllTheTimeDoesNotDefeatTheBackoff(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := NewWithT(t)
