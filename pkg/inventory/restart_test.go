@@ -85,6 +85,24 @@ func TestRestartKeepsWhatWasToldUntilTheNextListing(t *testing.T) {
 	})
 }
 
+func TestRestartWaitsNoLongerThanAMinuteAndAFifth(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := NewWithT(t)
+		var runs []time.Time
+		src := SourceFunc(func(context.Context, Sink) error {
+			runs = append(runs, time.Now())
+			return errors.New("always")
+		})
+		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+		defer cancel()
+		g.Expect(Restart(src).Run(ctx, &notes{})).To(Succeed())
+		g.Expect(len(runs)).To(BeNumerically(">", 45))
+		for i := 8; i < len(runs); i++ {
+			g.Expect(runs[i].Sub(runs[i-1])).To(BeNumerically("~", 66*time.Second, 6*time.Second))
+		}
+	})
+}
+
 func TestRestartEndsWhileItWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := NewWithT(t)

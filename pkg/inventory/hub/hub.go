@@ -78,9 +78,12 @@ func New(config *rest.Config, options Options) (*Source, error) {
 	if err := options.Placement.Validate(); err != nil {
 		return nil, fmt.Errorf("hub source: %w", err)
 	}
+	config = rest.CopyConfig(config)
 	if config.QPS == 0 {
-		config = rest.CopyConfig(config)
 		config.QPS = -1
+	}
+	if config.Burst == 0 {
+		config.Burst = rest.DefaultBurst // which clientsets do not do by themselves
 	}
 	httpClient, closeIdle := options.HTTPClient, func() {}
 	if httpClient == nil {

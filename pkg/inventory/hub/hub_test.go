@@ -7,9 +7,11 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"net/http"
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -21,6 +23,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/rest"
 	"k8s.io/klog/v2"
 	"sigs.k8s.io/cluster-inventory-api/apis/v1alpha1"
 	"sigs.k8s.io/controller-runtime/pkg/log"
@@ -133,20 +136,50 @@ func TestAHubsProfilesNameTheirClustersOnlyWhereTheirAuthorsAreTrusted(t *testin
 }
 
 func TestNoConnectionIsLeftBehind(t *testing.T) {
+	c := newHub(t)
+	for range 20 { // so that watches do not end in time by chance
+		g := NewWithT(t)
+		source, err := hub.New(c.Config(), hub.Options{})
+		g.Expect(err).NotTo(HaveOccurred())
+		ctx, cancel := context.WithCancel(t.Context())
+		r := newRoll()
+		ended := make(chan error, 1)
+		go func() { ended <- source.Run(ctx, r) }()
+		g.Eventually(r.synced).WithTimeout(patience).Should(BeTrue())
+		g.Eventually(func() int { return c.OpenWatches("") }).WithTimeout(patience).Should(Equal(2), "of profiles and namespaces")
+		g.Eventually(c.Connections).WithTimeout(patience).Should(Equal(1), "one that was opened in vain is closed by then")
+		cancel()
+		g.Expect(<-ended).To(Succeed())
+		g.Eventually(c.Connections).WithTimeout(patience).Should(BeZero())
+	}
+}
+
+func TestTheHubIsReadByTheClientThatIsGiven(t *testing.T) {
 	g := NewWithT(t)
 	c := newHub(t)
-	source, err := hub.New(c.Config(), hub.Options{})
+	client, err := rest.HTTPClientFor(c.Config())
 	g.Expect(err).NotTo(HaveOccurred())
-	ctx, cancel := context.WithCancel(t.Context())
-	r := newRoll()
-	ended := make(chan error, 1)
-	go func() { ended <- source.Run(ctx, r) }()
-	g.Eventually(r.synced).WithTimeout(patience).Should(BeTrue())
-	g.Eventually(func() int { return c.OpenWatches("") }).WithTimeout(patience).Should(Equal(2), "of profiles and namespaces")
-	g.Eventually(c.Connections).WithTimeout(patience).Should(Equal(1), "one that was opened in vain is closed by then")
-	cancel()
-	g.Expect(<-ended).To(Succeed())
-	g.Eventually(c.Connections).WithTimeout(patience).Should(BeZero())
+	shared := &countingTransport{RoundTripper: client.Transport}
+	client.Transport = shared
+	roll := run(t, c, hub.Options{HTTPClient: client})
+	g.Eventually(roll.synced).WithTimeout(patience).Should(BeTrue())
+	all := 0
+	for _, resource := range []string{"clusterprofiles", "namespaces"} {
+		all += c.Requests("", resource)
+	}
+	g.Expect(shared.requests.Load()).To(BeNumerically(">=", all), "all requests")
+	g.Expect(all).To(BeNumerically(">=", 2))
+}
+
+// countingTransport counts requests.
+type countingTransport struct {
+	http.RoundTripper
+	requests atomic.Int64
+}
+
+func (t *countingTransport) RoundTrip(req *http.Request) (*http.Response, error) {
+	t.requests.Add(1)
+	return t.RoundTripper.RoundTrip(req)
 }
 
 func TestAHubNeedsAConfig(t *testing.T) {

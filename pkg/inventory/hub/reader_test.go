@@ -1,0 +1,212 @@
+// Copyright The Rollcall Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package hub
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	. "github.com/onsi/gomega"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/watch"
+	metadatafake "k8s.io/client-go/metadata/fake"
+	"k8s.io/client-go/rest"
+	clienttesting "k8s.io/client-go/testing"
+	"sigs.k8s.io/cluster-inventory-api/apis/v1alpha1"
+	"sigs.k8s.io/cluster-inventory-api/client/clientset/versioned/fake"
+
+	"github.com/rollcall-dev/rollcall/pkg/inventory"
+)
+
+// fakeHub is a hub in this process, in whose time tests need not wait.
+type fakeHub struct {
+	*fake.Clientset
+	metadata *metadatafake.FakeMetadataClient
+
+	out     atomic.Bool // PlacementDecisions cannot be read
+	mu      sync.Mutex  // guards watches
+	watches []watch.Interface
+}
+
+func newFakeHub(t *testing.T, objects ...runtime.Object) *fakeHub {
+	t.Helper()
+	scheme := metadatafake.NewTestScheme()
+	if err := metav1.AddMetaToScheme(scheme); err != nil {
+		t.Fatal(err)
+	}
+	h := &fakeHub{Clientset: fake.NewSimpleClientset(objects...), metadata: metadatafake.NewSimpleMetadataClient(scheme)}
+	outage := errors.New("outage")
+	h.PrependReactor("list", "placementdecisions", func(clienttesting.Action) (bool, runtime.Object, error) {
+		return h.out.Load(), nil, outage
+	})
+	h.PrependWatchReactor("placementdecisions", func(action clienttesting.Action) (bool, watch.Interface, error) {
+		if h.out.Load() {
+			return true, nil, outage
+		}
+		w, err := h.Tracker().Watch(action.GetResource(), action.GetNamespace())
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		h.watches = append(h.watches, w)
+		return true, w, err
+	})
+	return h
+}
+
+// setOut begins or ends an outage. What is begun ends the watches there are.
+func (h *fakeHub) setOut(out bool) {
+	h.out.Store(out)
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, w := range h.watches {
+		w.Stop()
+	}
+	h.watches = nil
+}
+
+func (h *fakeHub) source(options Options) *Source {
+	return &Source{
+		client: h.Clientset, metadata: h.metadata, options: options,
+		namespaces: options.namespaces(), closeIdle: func() {},
+	}
+}
+
+// kept is a sink that keeps what it is told.
+type kept struct {
+	mu       sync.Mutex
+	profiles map[string]*inventory.Profile
+}
+
+func (k *kept) Put(p *inventory.Profile) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.profiles[p.Name] = p
+}
+
+func (k *kept) Remove(key inventory.Key) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	delete(k.profiles, key.Name)
+}
+
+func (k *kept) Synced() {}
+
+func (k *kept) names() string {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return strings.Join(slices.Sorted(maps.Keys(k.profiles)), " ")
+}
+
+// read runs the source until the test ends.
+func read(t *testing.T, source *Source) *kept {
+	t.Helper()
+	sink := &kept{profiles: map[string]*inventory.Profile{}}
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error)
+	go func() { ended <- source.Run(ctx, sink) }()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	})
+	synctest.Wait()
+	return sink
+}
+
+func TestWhatIsNoLongerDecidedOnStaysWhileDecisionsCannotBeRead(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := NewWithT(t)
+		first := slice("", "", "1", "a")
+		first.Labels[v1alpha1.DecisionKeyLabel] = "x"
+		hub := newFakeHub(t, claim("fleet", "a", "", 1), claim("fleet", "b", "", 1), first)
+		sink := read(t, hub.source(Options{Placement: &Placement{Namespace: "fleet", DecisionKey: "x"}}))
+		g.Expect(sink.names()).To(Equal("a"))
+
+		first = first.DeepCopy()
+		first.Decisions[0].ClusterProfileRef.Name = "b"
+		_, err := hub.ApisV1alpha1().PlacementDecisions("fleet").Update(t.Context(), first, metav1.UpdateOptions{})
+		g.Expect(err).NotTo(HaveOccurred())
+		synctest.Wait()
+		g.Expect(sink.names()).To(Equal("a b"), "until the grace is over")
+
+		hub.setOut(true)
+		time.Sleep(time.Hour)
+		synctest.Wait()
+		g.Expect(sink.names()).To(Equal("a b"))
+
+		hub.setOut(false)
+		time.Sleep(5 * time.Minute) // the longest wait for the next try, and the grace
+		synctest.Wait()
+		g.Expect(sink.names()).To(Equal("b"))
+	})
+}
+
+func TestProfilesAreHandedOutWithoutManagedFields(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := NewWithT(t)
+		managed := claim("fleet", "a", "", 1)
+		managed.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "m"}}
+		sink := read(t, newFakeHub(t, managed).source(Options{}))
+		g.Expect(sink.names()).To(Equal("a"))
+		g.Expect(sink.profiles["a"].ManagedFields).To(BeEmpty())
+	})
+}
+
+func TestRequestsAreNotThrottledUnlessTheConfigSaysSo(t *testing.T) {
+	for _, tc := range []struct {
+		name string
+		qps  float32
+		want float32 // less than zero means no limit
+	}{
+		{"by default", 0, -1},
+		{"explicitly", -1, -1},
+		{"with a limit", 7, 7},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			g := NewWithT(t)
+			config := &rest.Config{Host: "https://hub.example", QPS: tc.qps}
+			source, err := New(config, Options{})
+			g.Expect(err).NotTo(HaveOccurred())
+			limit := float32(-1)
+			if limiter := source.client.ApisV1alpha1().RESTClient().GetRateLimiter(); limiter != nil {
+				limit = limiter.QPS()
+			}
+			g.Expect(limit).To(Equal(tc.want))
+			g.Expect(config.QPS).To(Equal(tc.qps), "what was given is left as it is")
+		})
+	}
+}
+
+func TestAWatchThatHasBegunEndsByBeingStopped(t *testing.T) {
+	g := NewWithT(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	var request context.Context
+	w, err := startWatch(ctx, metav1.ListOptions{}, func(ctx context.Context, _ metav1.ListOptions) (watch.Interface, error) {
+		request = ctx
+		return watch.NewFake(), nil
+	})
+	g.Expect(err).NotTo(HaveOccurred())
+	cancel()
+	g.Expect(request.Err()).NotTo(HaveOccurred())
+	w.Stop()
+	g.Expect(request.Err()).To(HaveOccurred())
+	g.Expect(w.ResultChan()).To(BeClosed())
+
+	ctx, cancel = context.WithCancel(t.Context())
+	_, err = startWatch(ctx, metav1.ListOptions{}, func(ctx context.Context, _ metav1.ListOptions) (watch.Interface, error) {
+		cancel()
+		<-ctx.Done()
+		return nil, ctx.Err()
+	})
+	g.Expect(err).To(MatchError(context.Canceled), "one that has not begun ends with the context")
+}
