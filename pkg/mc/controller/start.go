@@ -59,7 +59,16 @@ func (c *mcController[request]) tryStartSource(e *engagement[request], src mcsou
 		}
 	}()
 	c.GetLogger().V(1).Info("Starting EventSource", "cluster", e.name, "source", fmt.Sprint(forCluster))
-	if err := forCluster.Start(ctx, q); err != nil {
+	late := fmt.Errorf("has not started within %v", c.syncTimeout)
+	limit := time.AfterFunc(c.syncTimeout, func() {
+		c.sourceKeptFromSyncing(forCluster, q, release, late)
+		cancel()
+	})
+	err = forCluster.Start(ctx, q)
+	if !limit.Stop() {
+		return late
+	}
+	if err != nil {
 		return err
 	}
 	syncingSource, ok := forCluster.(source.TypedSyncingSource[request])
@@ -93,8 +102,7 @@ func (e *engagement[request]) limitStart() (release func(), err error) {
 }
 
 // diagnose notes why the source has not synced, until the context ends, if the
-// source can tell. The reason found last is in what it returns. A source that is
-// kept from syncing lets others start.
+// source can tell. The reason found last is in what it returns.
 func (c *mcController[request]) diagnose(ctx context.Context, src source.TypedSource[request], q *engagedQueue[request], release func()) *atomic.Pointer[error] {
 	reason := &atomic.Pointer[error]{}
 	diagnosed, ok := src.(mcsource.DiagnosedSource)
@@ -107,12 +115,18 @@ func (c *mcController[request]) diagnose(ctx context.Context, src source.TypedSo
 				return
 			}
 			reason.Store(&err)
-			release()
-			if c.sourceFailed(q, err) {
-				c.GetLogger().Info("Source has not synced in this cluster; no request of this cluster is reconciled meanwhile",
-					"cluster", q.engagement.name, "source", fmt.Sprint(src), "reason", err.Error())
-			}
+			c.sourceKeptFromSyncing(src, q, release, err)
 		})
 	})
 	return reason
+}
+
+// sourceKeptFromSyncing shows why the source has not synced, and lets others
+// start.
+func (c *mcController[request]) sourceKeptFromSyncing(src source.TypedSource[request], q *engagedQueue[request], release func(), reason error) {
+	release()
+	if c.sourceFailed(q, reason) {
+		c.GetLogger().Info("Source has not synced in this cluster; no request of this cluster is reconciled meanwhile",
+			"cluster", q.engagement.name, "source", fmt.Sprint(src), "reason", reason.Error())
+	}
 }
