@@ -19,10 +19,10 @@ import (
 // look ten times a second, and for all informers of the cluster.
 type detachingCache struct {
 	cache.Cache
-	cluster cluster.Cluster
-	lookups *lookups
+	cluster  cluster.Cluster
+	searches *searches
 
-	asked chan struct{} // holds a token when there is another answer
+	answered chan struct{} // holds a token when there is another answer
 
 	mu       sync.Mutex // guards what follows
 	ended    bool
@@ -31,8 +31,8 @@ type detachingCache struct {
 	failure  error // why it was not when that was last tried
 }
 
-func newDetachingCache(cl cluster.Cluster, l *lookups) *detachingCache {
-	return &detachingCache{Cache: cl.GetCache(), cluster: cl, lookups: l, asked: make(chan struct{}, 1)}
+func newDetachingCache(cl cluster.Cluster, s *searches) *detachingCache {
+	return &detachingCache{Cache: cl.GetCache(), cluster: cl, searches: s, answered: make(chan struct{}, 1)}
 }
 
 type attachment struct {
@@ -42,8 +42,8 @@ type attachment struct {
 
 func (c *detachingCache) GetInformer(ctx context.Context, obj client.Object, opts ...cache.InformerGetOption) (cache.Informer, error) {
 	opts = append(opts, cache.BlockUntilSynced(false))
-	informer, err := c.lookups.find(ctx, c.cluster, func(ctx context.Context) (cache.Informer, error) {
-		return lookUp(ctx, c.cluster, c.Cache, obj, opts)
+	informer, err := c.searches.await(ctx, c.cluster, func(ctx context.Context) (cache.Informer, error) {
+		return findInformer(ctx, c.cluster, c.Cache, obj, opts)
 	})
 	if ctx.Err() == nil {
 		c.noteAnswer(err)
@@ -59,7 +59,7 @@ func (c *detachingCache) noteAnswer(err error) {
 	defer c.mu.Unlock()
 	c.found, c.failure = err == nil, err
 	select {
-	case c.asked <- struct{}{}:
+	case c.answered <- struct{}{}:
 	default:
 	}
 }

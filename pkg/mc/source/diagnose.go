@@ -19,8 +19,8 @@ import (
 // answerWithin is how long an API server has to say why a kind is not synced.
 const answerWithin = 10 * time.Second
 
-// looks returns the times between looks at why a kind is not synced.
-func looks() wait.Backoff {
+// examineBackoff returns the times before each look at why a kind is not synced.
+func examineBackoff() wait.Backoff {
 	return wait.Backoff{Duration: 5 * time.Second, Factor: 2, Jitter: 0.2, Steps: 10, Cap: time.Minute}
 }
 
@@ -31,7 +31,7 @@ var errNoKinds = errors.New("the API server has not answered which kinds it has"
 // list: where it has not synced after some seconds, the API server is asked for
 // one object of the kind.
 func (k *clusterKind[request]) Diagnose(ctx context.Context, report func(error)) {
-	backoff := looks()
+	backoff := examineBackoff()
 	timer := time.NewTimer(backoff.Step())
 	defer timer.Stop()
 	for {
@@ -39,10 +39,10 @@ func (k *clusterKind[request]) Diagnose(ctx context.Context, report func(error))
 		select {
 		case <-ctx.Done():
 			return
-		case <-k.informers.asked:
+		case <-k.informers.answered:
 			_, err = k.informers.answer()
 		case <-timer.C:
-			err = k.look(ctx)
+			err = k.examine(ctx)
 			timer.Reset(backoff.Step())
 		}
 		if err != nil && ctx.Err() == nil {
@@ -51,8 +51,8 @@ func (k *clusterKind[request]) Diagnose(ctx context.Context, report func(error))
 	}
 }
 
-// look returns what keeps the kind from being synced, nil if nothing does.
-func (k *clusterKind[request]) look(ctx context.Context) error {
+// examine returns what keeps the kind from being synced, nil if nothing does.
+func (k *clusterKind[request]) examine(ctx context.Context) error {
 	found, err := k.informers.answer()
 	switch {
 	case err != nil:
@@ -76,19 +76,17 @@ func (k *clusterKind[request]) look(ctx context.Context) error {
 }
 
 // listOne reads the metadata of one object from the API server.
-func listOne(ctx context.Context, cl cluster.Cluster, of client.Object) (err error) {
-	// A cluster of a test may have nothing but a cache.
-	defer func() {
-		if recover() != nil {
-			err = nil
-		}
-	}()
-	kind, err := apiutil.GVKForObject(of, cl.GetScheme())
+func listOne(ctx context.Context, cl cluster.Cluster, of client.Object) error {
+	scheme, reader := partOf(cl.GetScheme), partOf(cl.GetAPIReader)
+	if scheme == nil || reader == nil {
+		return nil
+	}
+	kind, err := apiutil.GVKForObject(of, scheme)
 	if err != nil {
 		return err
 	}
 	kind.Kind += "List"
 	list := &metav1.PartialObjectMetadataList{}
 	list.SetGroupVersionKind(kind)
-	return cl.GetAPIReader().List(ctx, list, client.Limit(1))
+	return reader.List(ctx, list, client.Limit(1))
 }

@@ -35,7 +35,7 @@ func TypedKind[object client.Object, request mcreconcile.ClusterAware[request]](
 	handler mchandler.TypedEventHandlerFunc[object, request],
 	predicates ...predicate.TypedPredicate[object],
 ) TypedSyncingSource[object, request] {
-	return &kind[object, request]{object: obj, handler: handler, predicates: predicates, lookups: &lookups{}}
+	return &kind[object, request]{object: obj, handler: handler, predicates: predicates, searches: &searches{}}
 }
 
 type kind[object client.Object, request mcreconcile.ClusterAware[request]] struct {
@@ -44,20 +44,20 @@ type kind[object client.Object, request mcreconcile.ClusterAware[request]] struc
 	predicates []predicate.TypedPredicate[object]
 	project    func(cluster.Cluster, object) (object, error)
 	filter     ClusterFilterFunc
-	lookups    *lookups // one for each copy, as each may watch another form
+	searches   *searches // one for each copy, as each may watch another form
 }
 
 func (k *kind[object, request]) WithProjection(project func(cluster.Cluster, object) (object, error)) TypedSyncingSource[object, request] {
 	projected := *k
 	projected.project = project
-	projected.lookups = &lookups{}
+	projected.searches = &searches{}
 	return &projected
 }
 
 func (k *kind[object, request]) WithClusterFilter(filter ClusterFilterFunc) TypedSyncingSource[object, request] {
 	filtered := *k
 	filtered.filter = filter
-	filtered.lookups = &lookups{}
+	filtered.searches = &searches{}
 	return &filtered
 }
 
@@ -85,7 +85,7 @@ func (k *kind[object, request]) SyncingForCluster(name multicluster.ClusterName,
 			return nil, false, fmt.Errorf("cannot project %T for cluster %q: %w", k.object, name, err)
 		}
 	}
-	informers := newDetachingCache(cl, k.lookups)
+	informers := newDetachingCache(cl, k.searches)
 	return &clusterKind[request]{
 		TypedSyncingSource: source.TypedKind(informers, obj, k.handler(name, cl), k.predicates...),
 		clusterName:        name,
