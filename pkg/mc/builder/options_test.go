@@ -203,7 +203,7 @@ func TestAClusterWhereAKindCannotBeWatched(t *testing.T) {
 	w, rec := newWorld(t, []client.Object{configMap("a")}), &recorder[mcreconcile.Request]{}
 	w.us.Fault(mctest.Forbidden.On("configmaps"))
 	g.Expect(mcbuilder.ControllerManagedBy(w.mgr).For(&corev1.ConfigMap{}).
-		WithOptions(mccontroller.Options{CacheSyncTimeout: 300 * time.Millisecond}).Complete(rec)).To(Succeed())
+		WithOptions(mccontroller.Options{CacheSyncTimeout: time.Second}).Complete(rec)).To(Succeed())
 	start(t, w.mgr)
 	g.Eventually(rec.seen).WithTimeout(patience).Should(ConsistOf("eu/default/a"))
 	g.Eventually(w.mgr.Elected()).WithTimeout(patience).Should(BeClosed())

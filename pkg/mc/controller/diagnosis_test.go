@@ -94,6 +94,28 @@ func TestWhatKeepsASourceFromSyncingIsShownUntilItHasSynced(t *testing.T) {
 	})
 }
 
+func TestWhatKeepsASourceFromSyncingIsLoggedOnceUntilItIsSomethingElse(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := NewWithT(t)
+		var logged lines
+		c := newController(t, &recorder{}, mccontroller.Options{Logger: logged.logger()})
+		src := &diagnosedSource{newFakeSource("a"), make(chan error)}
+		src.unsynced("eu")
+		g.Expect(c.MultiClusterWatch(src)).To(Succeed())
+		start(t, c)
+		g.Expect(c.Engage(t.Context(), "eu", &fakeCluster{})).To(Succeed())
+		for _, reason := range []string{"forbidden", "forbidden", "gone", "forbidden"} {
+			src.reasons <- errors.New(reason)
+			synctest.Wait()
+		}
+		said := func(reason string) any {
+			return And(HaveKeyWithValue("cluster", "eu"), HaveKeyWithValue("reason", reason))
+		}
+		g.Expect(logged.with("Source has not synced in this cluster; no request of this cluster is reconciled meanwhile")).
+			To(HaveExactElements(said("forbidden"), said("gone"), said("forbidden")))
+	})
+}
+
 func TestAMissingOrForbiddenKindIsShownWithinSecondsAndHurtsNothingElse(t *testing.T) {
 	g := NewWithT(t)
 	g.SetDefaultEventuallyTimeout(time.Minute)

@@ -18,7 +18,8 @@ import (
 // cluster. A search cannot be ended while the API server does not answer which
 // kinds it has: a REST mapper takes no context. So who tries again joins the one
 // that is under way, and nobody waits for it in the end. It ends with the
-// request, at the latest when the cluster's connections do.
+// request, at the latest when the client's retries do once the cluster's
+// connections are closed.
 type searches struct {
 	mu      sync.Mutex // guards what follows, and what the searches say
 	running map[cluster.Cluster]*search
