@@ -32,8 +32,9 @@ type Controller = TypedController[mcreconcile.Request]
 
 // Options are those of controller-runtime's controllers. All of them have the
 // effect that they have there. NewQueue defaults to a FairQueue with a cap: once
-// the controller has been given a source of many clusters, and the manager has
-// a provider of them, no cluster holds all of the workers.
+// the controller has been given a source of many clusters, that of their own
+// coming and going included, and the manager has a provider of them, no cluster
+// holds all of the workers.
 type Options = controller.TypedOptions[mcreconcile.Request]
 
 // TypedController reconciles requests of any ClusterAware type.
@@ -173,8 +174,8 @@ func (c *mcController[request]) Warmup(ctx context.Context) error {
 	return inner.Warmup(c.untilStop(ctx))
 }
 
-// Start runs the controller until the context ends. When it returns, nothing
-// that it started for a cluster runs any more.
+// Start runs the controller until the context ends. When it returns, no source
+// of a cluster is waited for or adds requests any more, and no Reconcile runs.
 func (c *mcController[request]) Start(ctx context.Context) error {
 	defer c.wait()
 	defer c.stop()
@@ -217,6 +218,7 @@ func (c *mcController[request]) Watch(src source.TypedSource[request]) error {
 		return nil
 	}
 	c.watchers = append(c.watchers, watcher)
+	c.capLocked()
 	for _, e := range c.engagements {
 		watcher.ClusterJoined(e.ctx, e.name, e.cluster)
 	}

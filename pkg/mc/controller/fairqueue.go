@@ -108,7 +108,7 @@ type plainQueue[request comparable] struct {
 
 // capLocked has no cluster hold all workers, where there may be others.
 func (c *mcController[request]) capLocked() {
-	if c.maxPerCluster <= 0 || len(c.sources) == 0 {
+	if c.maxPerCluster <= 0 || len(c.sources)+len(c.watchers) == 0 {
 		return
 	}
 	if q, ok := c.clusters.(cappedQueue); ok {

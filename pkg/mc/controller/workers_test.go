@@ -27,6 +27,7 @@ import (
 	"github.com/rollcall-dev/rollcall/pkg/mc/multicluster"
 	"github.com/rollcall-dev/rollcall/pkg/mc/queue"
 	mcreconcile "github.com/rollcall-dev/rollcall/pkg/mc/reconcile"
+	mcsource "github.com/rollcall-dev/rollcall/pkg/mc/source"
 )
 
 type sourceQueue = workqueue.TypedRateLimitingInterface[mcreconcile.Request]
@@ -140,6 +141,25 @@ func TestAWorkerIsLeftToOthersFromTheFirstSourceOfManyClustersOn(t *testing.T) {
 		synctest.Wait()
 		g.Expect(rec.seen()).To(HaveLen(8))
 		g.Expect(rec.seen()).To(ContainElement("us/a"))
+	})
+}
+
+func TestAControllerOfTheClustersThemselvesLeavesAWorkerToOthersToo(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := NewWithT(t)
+		rec := &recorder{block: true}
+		c := newProviderController(t, rec, mccontroller.Options{MaxConcurrentReconciles: 4})
+		g.Expect(c.Watch(mcsource.TypedClusterLifecycle(func(_ context.Context, e mcsource.ClusterEvent) []mcreconcile.Request {
+			all := make([]mcreconcile.Request, 5)
+			for i := range all {
+				all[i] = request(e.ClusterName, fmt.Sprint(i))
+			}
+			return all
+		}))).To(Succeed())
+		start(t, c)
+		g.Expect(c.Engage(t.Context(), "eu", &fakeCluster{})).To(Succeed())
+		synctest.Wait()
+		g.Expect(rec.seen()).To(HaveLen(3))
 	})
 }
 
