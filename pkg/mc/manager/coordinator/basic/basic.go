@@ -42,6 +42,11 @@ type engagement struct {
 	unhealthy bool
 }
 
+// same tells whether an engagement is another, told of again.
+func (e *engagement) same(as *engagement) bool {
+	return e != nil && identity.Same(e.cluster, as.cluster) && identity.Same(e.ctx, as.ctx)
+}
+
 var (
 	_ multicluster.BacklogReporter = &Coordinator{}
 	_ multicluster.HealthAware     = &Coordinator{}
@@ -132,8 +137,10 @@ func (c *Coordinator) enter(name multicluster.ClusterName, e *engagement) (told 
 	if e.ctx.Err() != nil {
 		return nil, false
 	}
-	c.engaged[name] = e
-	context.AfterFunc(e.ctx, func() { c.forget(name, e) })
+	if !c.engaged[name].same(e) {
+		c.engaged[name] = e
+		context.AfterFunc(e.ctx, func() { c.forget(name, e) })
+	}
 	for _, r := range c.aware {
 		if _, late := r.late[name]; !late {
 			told = append(told, r.Aware)
