@@ -17,8 +17,12 @@
 //
 //   - Engaging a cluster never blocks. A source that cannot start there, because
 //     the API server hangs, forbids the watch or does not know the kind, is
-//     tried again with backoff; no other source, cluster or controller notices.
-//     [StatusReporter] tells why.
+//     tried again with backoff, and [StatusReporter] tells why. No other cluster
+//     notices, nor does another source or controller in this one, with one
+//     exception: while the API server does not answer which kinds it has,
+//     controller-runtime's REST mapper keeps everybody waiting who asks it for
+//     any kind of that cluster. That of a fleet's clusters (pkg/mc/fleet) keeps
+//     only those whose kind it does not know yet.
 //   - No Reconcile is called for a cluster before all of the controller's
 //     sources have delivered their initial events for it. Requests that arrive
 //     before that wait in the queue and take no worker.
