@@ -118,3 +118,21 @@ func TestRequestsForClustersThatAreNotEngagedAreBegunAlsoWhenOthersHaveLeft(t *t
 		})
 	}
 }
+
+func TestAnEngagementThatHasEndedEvictsNobody(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := NewWithT(t)
+		c := newController(t, &recorder{}, mccontroller.Options{})
+		src := newFakeSource("a")
+		g.Expect(c.MultiClusterWatch(src)).To(Succeed())
+		start(t, c)
+		g.Expect(c.Engage(t.Context(), "eu", &fakeCluster{})).To(Succeed())
+		synctest.Wait()
+		ended, end := context.WithCancel(t.Context())
+		end()
+		g.Expect(c.Engage(ended, "eu", &fakeCluster{})).To(Succeed())
+		synctest.Wait()
+		g.Expect(src.running("eu")).To(Equal(1))
+		g.Expect(src.attempts("eu")).To(Equal(1), "the first, undisturbed")
+	})
+}

@@ -74,6 +74,32 @@ func TestARequestWaitsForTheClusterThatItNeededLast(t *testing.T) {
 	})
 }
 
+func TestARequestWhoseOwnClusterLeftDuringTheReconcileWaitsForNoOther(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := NewWithT(t)
+		rec := &recorder{}
+		c := newController(t, mcreconcile.NewClusterNotFoundWrapper(reconcilerFunc(func(ctx context.Context, req mcreconcile.Request) (reconcile.Result, error) {
+			if _, err := rec.Reconcile(ctx, req); err != nil || req.ClusterName == "us" {
+				return reconcile.Result{}, err
+			}
+			<-ctx.Done()
+			time.Sleep(time.Second)
+			return reconcile.Result{}, multicluster.NotReadyError("us", "Connecting")
+		})), mccontroller.Options{})
+		g.Expect(c.MultiClusterWatch(newFakeSource("a"))).To(Succeed())
+		start(t, c)
+		ctx, leave := context.WithCancel(t.Context())
+		g.Expect(c.Engage(ctx, "eu", &fakeCluster{})).To(Succeed())
+		synctest.Wait()
+		leave()
+		time.Sleep(2 * time.Second)
+		g.Expect(series("rollcall_controller_parked_requests")).To(ConsistOf("controller=test 0"))
+		g.Expect(c.Engage(t.Context(), "us", &fakeCluster{})).To(Succeed())
+		time.Sleep(time.Hour)
+		g.Expect(rec.seen()).To(Equal([]string{"eu/a", "us/a"}))
+	})
+}
+
 func TestOnlySoManyRequestsWaitForClusters(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := NewWithT(t)
