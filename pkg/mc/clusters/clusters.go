@@ -208,7 +208,6 @@ func (c *Clusters[T]) forget(m *member[T]) {
 	for _, v := range m.vouchers {
 		v.stop()
 	}
-	m.vouchers = nil
 	if c.members[m.name] == m {
 		delete(c.members, m.name)
 	}

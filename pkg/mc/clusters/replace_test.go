@@ -66,6 +66,32 @@ func TestAClusterStaysUntilTheLastContextEndsForWhichItWasAdded(t *testing.T) {
 	}
 }
 
+// askedContext counts who wants to be told of its end, which does not come.
+type askedContext struct {
+	context.Context
+	done  chan struct{}
+	asked int
+}
+
+func (c *askedContext) Done() <-chan struct{} { return c.done }
+
+func (c *askedContext) AfterFunc(func()) (stop func() bool) {
+	c.asked++
+	return func() bool { return true }
+}
+
+func TestAContextForWhichAClusterIsAddedAgainAndAgainIsHeldOnce(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		g := NewWithT(t)
+		ctx := &askedContext{Context: context.Background(), done: make(chan struct{})}
+		for range 10 {
+			g.Expect(w.AddOrReplace(ctx, "eu", newFake("host"), nil)).To(Succeed())
+		}
+		g.Expect(ctx.asked).To(Equal(1))
+		w.Remove("eu")
+	})
+}
+
 func TestAContextThatGivesUpWaitingForAnEqualClusterDoesNotKeepIt(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *world) {
 		g := NewWithT(t)
