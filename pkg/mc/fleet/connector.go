@@ -25,7 +25,9 @@ type Connector interface {
 	// Connect returns a connection to the profile's cluster, or an error, after
 	// which it is tried again with backoff. It must return when the context
 	// ends. While the cluster is engaged, Connect is called again when the
-	// profile's access providers change.
+	// profile's access providers change, when the profile turns out to have been
+	// created anew, and, if connections can be compared, when a Probe fails with a
+	// 401 (apierrors.IsUnauthorized).
 	Connect(ctx context.Context, profile *inventory.Profile) (*Connection, error)
 }
 
