@@ -165,7 +165,7 @@ func TestACredentialThatIsNotAcceptedAnyMoreIsResolvedAnew(t *testing.T) {
 	c := mctest.New(t)
 	c.AddToken("old", "somebody", "system:masters")
 	c.AddToken("new", "somebody", "system:masters")
-	w := start(t, nil, quickProbes, func(o *fleet.Options) { o.Probe.FailureThreshold = 1 })
+	w := start(t, nil, quickProbes, func(o *fleet.Options) { o.Probe.FailureThreshold = 50 }) // which take a second
 	w.method.lead(c.Config().Host, c.ConfigFor("old"))
 	w.list.put(profile("eu", c.Config().Host))
 	g.Eventually(w.state("fleet/eu")).WithTimeout(patience).Should(Equal(fleet.Ready))

@@ -16,6 +16,7 @@ import (
 
 	"github.com/go-logr/logr/funcr"
 	. "github.com/onsi/gomega"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/rollcall-dev/rollcall/pkg/inventory"
@@ -72,6 +73,43 @@ func TestAClusterIsDegradedByAsManyFailuresAsTheThresholdSays(t *testing.T) {
 				g.Expect(w.state("fleet/eu")()).To(Equal(fleet.Degraded))
 				g.Expect(failures.Load()).To(BeEquivalentTo(want))
 				g.Expect(before.Load()).To(BeEquivalentTo(want))
+				w.stop()
+			})
+		})
+	}
+}
+
+func TestARejectedCredentialIsAFailureOnlyIfNoOtherIsFound(t *testing.T) {
+	for _, tc := range []struct {
+		name string
+		err  error
+		want fleet.State // while the access is looked for
+	}{
+		{"a rejected credential", apierrors.NewUnauthorized("no"), fleet.Ready},
+		{"any other failure", errors.New("down"), fleet.Degraded},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				g := NewWithT(t)
+				var engaged atomic.Bool
+				w := start(t, nil, func(o *fleet.Options) { o.Probe.FailureThreshold = 1 }, withConnector(scene{
+					connect: func(context.Context, *inventory.Profile) error {
+						if engaged.Load() {
+							time.Sleep(5 * time.Second)
+						}
+						return nil
+					},
+					probe: laterOn(tc.err),
+				}))
+				w.list.put(profile("eu", "x"))
+				synctest.Wait()
+				engaged.Store(true)
+				time.Sleep(12 * time.Second) // there has been a probe
+				synctest.Wait()
+				g.Expect(w.state("fleet/eu")()).To(Equal(tc.want))
+				time.Sleep(5 * time.Second)
+				synctest.Wait()
+				g.Expect(w.state("fleet/eu")()).To(Equal(fleet.Degraded))
 				w.stop()
 			})
 		})
