@@ -61,8 +61,10 @@ func (c *mcController[request]) tryStartSource(e *engagement[request], src mcsou
 	c.GetLogger().V(1).Info("Starting EventSource", "cluster", e.name, "source", fmt.Sprint(forCluster))
 	late := fmt.Errorf("has not started within %v", c.syncTimeout)
 	limit := time.AfterFunc(c.syncTimeout, func() {
-		c.sourceKeptFromSyncing(forCluster, q, release, late)
-		cancel()
+		if ctx.Err() == nil {
+			c.sourceKeptFromSyncing(forCluster, q, release, late)
+			cancel()
+		}
 	})
 	err = forCluster.Start(ctx, q)
 	if !limit.Stop() {
@@ -111,11 +113,10 @@ func (c *mcController[request]) diagnose(ctx context.Context, src source.TypedSo
 	}
 	c.running.Go(func() {
 		diagnosed.Diagnose(ctx, func(err error) {
-			if ctx.Err() != nil {
-				return
+			if ctx.Err() == nil {
+				reason.Store(&err)
+				c.sourceKeptFromSyncing(src, q, release, err)
 			}
-			reason.Store(&err)
-			c.sourceKeptFromSyncing(src, q, release, err)
 		})
 	})
 	return reason

@@ -76,3 +76,21 @@ func TestASourceWhoseStartHeedsNoContextKeepsNoOtherFromStarting(t *testing.T) {
 		g.Expect(statusOf(c, "eu")).To(Equal(mccontroller.ClusterStatus{ClusterName: "eu"}))
 	})
 }
+
+func TestOfASourceThatHangsInAClusterThatHasLeftNothingIsSaid(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := NewWithT(t)
+		var logged lines
+		c := newController(t, &recorder{}, mccontroller.Options{CacheSyncTimeout: time.Minute, Logger: logged.logger()})
+		src := &deafSource{finish: make(chan struct{})}
+		g.Expect(c.MultiClusterWatch(src)).To(Succeed())
+		start(t, c)
+		ctx, leave := context.WithCancel(t.Context())
+		g.Expect(c.Engage(ctx, "eu", &fakeCluster{})).To(Succeed())
+		synctest.Wait()
+		leave()
+		time.Sleep(time.Hour)
+		g.Expect(logged.with("Source has not synced in this cluster; no request of this cluster is reconciled meanwhile")).To(BeEmpty())
+		close(src.finish)
+	})
+}
