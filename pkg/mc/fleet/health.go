@@ -16,8 +16,8 @@ import (
 )
 
 // health asks an engaged cluster now and then who it is, unless it has shown
-// life by itself over connections that have not been dropped. It belongs to the keeper's goroutine; only the question is
-// asked from another.
+// life by itself over connections that have not been dropped. It belongs to the
+// keeper's goroutine; only the question is asked from another.
 type health struct {
 	*service
 	timer   clock.Timer

@@ -33,8 +33,9 @@ type Options struct {
 	// and NewCluster do not apply to these.
 	Connector Connector
 
-	// ClusterName names the cluster of a profile. Where two profiles come to
-	// the same name, the one that was there first has it until it goes.
+	// ClusterName names the cluster of a profile. Where several profiles come to
+	// the same name, the one that was there first has it until it goes, and the
+	// next is the first of inventory.CompareClaims.
 	// Defaults to inventory.ClusterName: "namespace/name", or the name that the
 	// source gave.
 	ClusterName func(profile *inventory.Profile) multicluster.ClusterName
@@ -102,9 +103,9 @@ type Options struct {
 
 // ProbeOptions say how the health of engaged clusters is watched. A probe asks
 // for the namespace kube-system. An API server that forbids it, does not have
-// it, or has too many requests (429) lives too. No probe is made of a cluster that has sent anything since the
-// last one, unless a connection has been dropped meanwhile: another cluster may
-// be there now.
+// it, or has too many requests (429) lives too. No probe is made of a cluster
+// that has sent anything since the last one, unless a connection has been
+// dropped meanwhile: another cluster may be there now.
 type ProbeOptions struct {
 	// Interval is the time between probes, with up to 20 % jitter on top.
 	// Defaults to 10 s. Less than zero means no probes.

@@ -6,6 +6,7 @@ package fleet
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -23,8 +24,9 @@ type roll struct {
 	aware multicluster.Aware
 
 	entries map[inventory.Key]*entry
-	// claims has the profiles that come to a name, in order of arrival. The
-	// first has the keeper.
+	// claims has the profiles that come to a name. The first has the keeper: it
+	// came first, or was the next when another went. The others are in the order
+	// of inventory.CompareClaims.
 	claims  map[multicluster.ClusterName][]*entry
 	keeping sync.WaitGroup
 }
@@ -67,7 +69,7 @@ func (r *roll) Put(profile *inventory.Profile) {
 		if e.keeper != nil {
 			e.keeper.put(profile)
 		} else {
-			r.showClaims(name)
+			r.sortClaims(name)
 		}
 		return
 	}
@@ -77,7 +79,7 @@ func (r *roll) Put(profile *inventory.Profile) {
 	if first := r.claims[name][0]; first != e {
 		log.FromContext(r.ctx).Error(nil, "Two profiles come to the same cluster name, the later one waits until the other has gone",
 			"cluster", name, "profile", key, "other", inventory.KeyOf(first.profile))
-		r.showClaims(name)
+		r.sortClaims(name)
 		return
 	}
 	r.keep(e)
@@ -90,13 +92,7 @@ func (r *roll) Remove(key inventory.Key) {
 		return
 	}
 	delete(r.entries, key)
-	claims := r.claims[e.name]
-	for i := range claims {
-		if claims[i] == e {
-			claims = append(claims[:i:i], claims[i+1:]...)
-			break
-		}
-	}
+	claims := slices.DeleteFunc(r.claims[e.name], func(other *entry) bool { return other == e })
 	r.claims[e.name] = claims
 	if len(claims) == 0 {
 		delete(r.claims, e.name)
@@ -137,6 +133,12 @@ func (r *roll) wait() {
 	for key := range r.entries {
 		r.fleet.showClaim(key, nil)
 	}
+}
+
+// sortClaims has those that wait for a name in the order in which they get it.
+func (r *roll) sortClaims(name multicluster.ClusterName) {
+	slices.SortFunc(r.claims[name][1:], func(a, b *entry) int { return inventory.CompareClaims(a.profile, b.profile) })
+	r.showClaims(name)
 }
 
 // showClaims makes the status show who waits for the name, and who has it.

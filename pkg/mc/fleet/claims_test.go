@@ -1,0 +1,49 @@
+// Copyright The Rollcall Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package fleet_test
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	. "github.com/onsi/gomega"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/rollcall-dev/rollcall/pkg/inventory"
+	"github.com/rollcall-dev/rollcall/pkg/mc/fleet"
+	"github.com/rollcall-dev/rollcall/pkg/mc/multicluster"
+)
+
+func TestANameGoesToTheBestClaimWhateverTheOrderOfArrival(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := NewWithT(t)
+		w := start(t, nil, withConnector(imaginary{}), func(o *fleet.Options) {
+			o.ClusterName = func(*inventory.Profile) multicluster.ClusterName { return "one" }
+		})
+		of := func(name string, year int) *inventory.Profile {
+			p := profile(name, "well")
+			p.CreationTimestamp = metav1.NewTime(time.Date(year, 1, 1, 0, 0, 0, 0, time.UTC))
+			return p
+		}
+		holder := func() (name string) {
+			synctest.Wait()
+			for _, status := range w.Status() {
+				if status.State == fleet.Ready {
+					name = status.Profile.Name
+				}
+			}
+			return name
+		}
+		w.list.put(of("holder", 2025), of("d", 2023), of("c", 2021), of("b", 2022), of("a", 2021))
+		g.Expect(holder()).To(Equal("holder"), "who has the name keeps it")
+		w.list.put(of("d", 2020)) // created anew, with a backup's time
+		g.Expect(holder()).To(Equal("holder"))
+		for _, next := range []string{"d", "a", "c", "b"} {
+			w.list.remove(holder())
+			g.Expect(holder()).To(Equal(next))
+		}
+		w.stop()
+	})
+}
