@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"sync"
 	"time"
 
 	utilnet "k8s.io/apimachinery/pkg/util/net"
@@ -84,6 +85,7 @@ func (k *keeper) resolve(a *attempt) (_ *approach, err error) {
 		}
 	}()
 	config := access.RESTConfig()
+	beneath := noteTransport(config)
 	if err := k.fleet.options.tune(config); err != nil {
 		return nil, err
 	}
@@ -95,12 +97,25 @@ func (k *keeper) resolve(a *attempt) (_ *approach, err error) {
 	if err != nil {
 		return nil, err
 	}
-	target.expiry = access.Expiry
+	target.beneath, target.expiry = *beneath, access.Expiry
 	return &approach{
 		server: shown(access.Server()), provider: access.Provider(), fingerprint: access.Fingerprint(),
 		identify: target.identify, leave: access.Release,
 		config: config, target: target,
 	}, nil
+}
+
+// noteTransport has the first transport made from the configuration noted, as it
+// is beneath the wrappers that REST options add: those need not tell what they
+// wrap. Copies of the configuration may make others.
+func noteTransport(config *rest.Config) *http.RoundTripper {
+	var noted http.RoundTripper
+	var once sync.Once
+	config.Wrap(func(transport http.RoundTripper) http.RoundTripper {
+		once.Do(func() { noted = transport })
+		return transport
+	})
+	return &noted
 }
 
 // explain puts the time limit in the place of the errors that it caused.
@@ -120,7 +135,7 @@ func (a *approach) closeIdle() {
 		return
 	}
 	for pause := time.Millisecond; pause <= 4*time.Millisecond; pause *= 2 {
-		closeIdleConnections(a.target.transport)
+		closeIdleConnections(a.target.beneath)
 		time.Sleep(pause)
 	}
 }

@@ -4,11 +4,14 @@
 package fleet_test
 
 import (
+	"net/http"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/rest"
 
 	"github.com/rollcall-dev/rollcall/pkg/mc/fleet"
 	"github.com/rollcall-dev/rollcall/pkg/mc/mctest"
@@ -45,4 +48,35 @@ func TestAClusterThatLeavesKeepsNoConnection(t *testing.T) {
 			g.Eventually(c.Connections).WithTimeout(soon).Should(BeZero())
 		})
 	}
+}
+
+// closable counts how often its idle connections are closed.
+type closable struct {
+	http.RoundTripper
+	closed *atomic.Int64
+}
+
+func (c closable) CloseIdleConnections() { c.closed.Add(1) }
+
+func TestIdleConnectionsAreClosedBeneathAnyRESTOption(t *testing.T) {
+	g := NewWithT(t)
+	c := mctest.New(t)
+	var closed atomic.Int64
+	config := c.Config()
+	config.Wrap(func(rt http.RoundTripper) http.RoundTripper { return closable{rt, &closed} })
+	w := start(t, nil, func(o *fleet.Options) {
+		o.RESTOptions = []func(*rest.Config) error{func(config *rest.Config) error {
+			config.Wrap((&headers{}).wrap) // which tells nobody what it wraps
+			return nil
+		}}
+	})
+	w.method.lead(config.Host, config)
+	w.list.put(profile("eu", config.Host))
+	g.Eventually(w.state("fleet/eu")).WithTimeout(patience).Should(Equal(fleet.Ready))
+	_, err := rest.TransportFor(w.engagements.of("fleet/eu")[0].cluster.GetConfig())
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(closed.Load()).To(BeZero())
+	w.list.remove("eu")
+	g.Eventually(w.state("fleet/eu")).WithTimeout(patience).Should(BeEmpty())
+	g.Expect(closed.Load()).To(BeNumerically(">", 0))
 }

@@ -47,6 +47,7 @@ type target struct {
 	server    *url.URL
 	shown     string // the server
 	transport http.RoundTripper
+	beneath   http.RoundTripper // the access's own, under what REST options wrap it in
 	// expiry tells when the credential expires, if that is known.
 	expiry func() (time.Time, bool)
 }
