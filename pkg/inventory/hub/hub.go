@@ -16,6 +16,7 @@ import (
 	utilnet "k8s.io/apimachinery/pkg/util/net"
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/transport"
 	"sigs.k8s.io/cluster-inventory-api/client/clientset/versioned"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
@@ -88,10 +89,9 @@ func New(config *rest.Config, options Options) (*Source, error) {
 	httpClient, closeIdle := options.HTTPClient, func() {}
 	if httpClient == nil {
 		var err error
-		if httpClient, err = rest.HTTPClientFor(config); err != nil {
+		if httpClient, closeIdle, err = newClient(config); err != nil {
 			return nil, fmt.Errorf("hub source: %w", err)
 		}
-		closeIdle = func() { utilnet.CloseIdleConnectionsFor(httpClient.Transport) }
 	}
 	profiles, err := versioned.NewForConfigAndClient(config, httpClient)
 	if err != nil {
@@ -105,6 +105,22 @@ func New(config *rest.Config, options Options) (*Source, error) {
 		client: profiles, metadata: namespaces, options: options,
 		namespaces: options.namespaces(), closeIdle: closeIdle,
 	}, nil
+}
+
+// newClient returns a client, and what closes its idle connections, also beneath
+// a WrapTransport that does not tell what it wraps.
+func newClient(config *rest.Config) (*http.Client, func(), error) {
+	var beneath http.RoundTripper
+	config = rest.CopyConfig(config)
+	config.WrapTransport = transport.Wrappers(func(rt http.RoundTripper) http.RoundTripper {
+		beneath = rt
+		return rt
+	}, config.WrapTransport)
+	client, err := rest.HTTPClientFor(config)
+	if err != nil {
+		return nil, nil, err
+	}
+	return client, func() { utilnet.CloseIdleConnectionsFor(beneath) }, nil
 }
 
 // namespaces returns those that are read, each once; all are [""].

@@ -137,9 +137,13 @@ func TestAHubsProfilesNameTheirClustersOnlyWhereTheirAuthorsAreTrusted(t *testin
 
 func TestNoConnectionIsLeftBehind(t *testing.T) {
 	c := newHub(t)
-	for range 20 { // so that watches do not end in time by chance
+	for i := range 20 { // so that watches do not end in time by chance
 		g := NewWithT(t)
-		source, err := hub.New(c.Config(), hub.Options{})
+		config := c.Config()
+		if i%2 == 1 {
+			config.Wrap(func(rt http.RoundTripper) http.RoundTripper { return &countingTransport{RoundTripper: rt} })
+		}
+		source, err := hub.New(config, hub.Options{})
 		g.Expect(err).NotTo(HaveOccurred())
 		ctx, cancel := context.WithCancel(t.Context())
 		r := newRoll()
