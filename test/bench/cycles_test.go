@@ -65,8 +65,7 @@ func cycles(tb testing.TB, start contestant, s size) []float64 {
 	}
 }
 
-// idle is how long net/http keeps a connection that is not used, and what
-// belongs to one that was closed.
+// idle is how long net/http keeps a connection that is not used.
 const idle = 90 * time.Second
 
 // subsided waits until the process holds no more than before, or until what is
