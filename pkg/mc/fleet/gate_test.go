@@ -6,12 +6,15 @@ package fleet_test
 import (
 	"context"
 	"fmt"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	. "github.com/onsi/gomega"
 	"sigs.k8s.io/controller-runtime/pkg/cluster"
 
+	"github.com/rollcall-dev/rollcall/pkg/inventory"
 	"github.com/rollcall-dev/rollcall/pkg/mc/fleet"
 	"github.com/rollcall-dev/rollcall/pkg/mc/mctest"
 	"github.com/rollcall-dev/rollcall/pkg/mc/multicluster"
@@ -85,22 +88,34 @@ func TestClustersThatCannotBeReachedKeepNoPlace(t *testing.T) {
 }
 
 func TestTheWaitForAPlaceDoesNotCountTowardsTheTimeLimit(t *testing.T) {
-	g := NewWithT(t)
-	f := mctest.NewFleet(t, 2)
-	slow, other := f.Cluster(0), f.Cluster(1)
-	reader := &slowReader{read: make(chan struct{})} // whoever is engaged keeps its place
-	w := startWith(t, f.Clusters(), func(e *engagements) multicluster.Aware {
-		reader.engagements = e
-		return reader
-	}, func(o *fleet.Options) { o.StartupLimit, o.ConnectTimeout = 1, 2*time.Second })
-	slow.Fault(mctest.Slow(1500 * time.Millisecond).On("namespaces"))
-	w.list.put(profile(slow.Name(), slow.Config().Host))
-	g.Eventually(w.state(name(slow))).WithTimeout(patience).Should(Equal(fleet.Connecting))
-	w.list.put(profile(other.Name(), other.Config().Host))
-
-	g.Eventually(w.state(name(other))).WithTimeout(patience).Should(Equal(fleet.Ready), "the slow one has lost its place")
-	g.Eventually(w.state(name(slow))).WithTimeout(patience).Should(Equal(fleet.Ready))
-	g.Expect(w.method.count()).To(Equal(2), "at the first attempt")
+	synctest.Test(t, func(t *testing.T) {
+		g := NewWithT(t)
+		var tries atomic.Int32
+		reader := &slowReader{read: make(chan struct{})} // whoever is engaged keeps its place
+		w := startWith(t, nil, func(e *engagements) multicluster.Aware {
+			reader.engagements = e
+			return reader
+		}, withConnector(connectorFunc(func(ctx context.Context, p *inventory.Profile) (*fleet.Connection, error) {
+			tries.Add(1)
+			answer := time.Millisecond
+			if p.Name == "slow" {
+				answer = 1500 * time.Millisecond
+			}
+			return imaginary{answer: answer}.Connect(ctx, p)
+		})), func(o *fleet.Options) { o.StartupLimit, o.ConnectTimeout, o.Probe.Interval = 1, 2*time.Second, -1 })
+		w.list.put(profile("slow", "well"))
+		synctest.Wait()
+		w.list.put(profile("other", "well"))
+		time.Sleep(2500 * time.Millisecond)
+		synctest.Wait()
+		g.Expect(w.state("fleet/other")()).To(Equal(fleet.Ready), "the slow one has lost its place")
+		g.Expect(w.status("fleet/slow")).To(And(HaveField("State", fleet.Connecting), HaveField("Reason", fleet.WaitingForPlace)))
+		time.Sleep(time.Second)
+		synctest.Wait()
+		g.Expect(w.state("fleet/slow")()).To(Equal(fleet.Ready))
+		g.Expect(tries.Load()).To(BeEquivalentTo(2), "at the first attempt")
+		w.stop()
+	})
 }
 
 func name(c *mctest.Cluster) multicluster.ClusterName {

@@ -6,6 +6,7 @@ package fleet_test
 import (
 	"context"
 	"errors"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -79,11 +80,20 @@ func TestAnEngagementThatDoesNotKeepToItsContextHoldsNoPlace(t *testing.T) {
 	letGo := make(chan struct{})
 	w := startWith(t, f.Clusters(), func(e *engagements) multicluster.Aware { return unheeding{e, letGo} },
 		func(o *fleet.Options) { o.StartupLimit, o.ConnectTimeout = 1, time.Second })
-	defer close(letGo)
-	w.list.put(profile("bad", f.Cluster(0).Config().Host))
+	release := sync.OnceFunc(func() { close(letGo) })
+	defer release()
+	bad := profile("bad", f.Cluster(0).Config().Host)
+	w.list.put(bad)
 	g.Eventually(func() []engagement { return w.engagements.of("fleet/bad") }).WithTimeout(patience).Should(HaveLen(1))
 	w.list.put(profile("good", f.Cluster(1).Config().Host))
 	g.Eventually(w.state("fleet/good")).WithTimeout(patience).Should(Equal(fleet.Ready))
+
+	g.Expect(w.status("fleet/bad")).To(And(HaveField("State", fleet.Syncing), HaveField("Reason", fleet.Engaging)))
+	w.list.remove("bad")
+	w.list.put(bad)
+	g.Eventually(func() fleet.Reason { return w.status("fleet/bad").Reason }).WithTimeout(patience).Should(Equal(fleet.WaitingForName))
+	release()
+	g.Eventually(w.state("fleet/bad")).WithTimeout(patience).Should(Equal(fleet.Ready), "there is one of a name at a time")
 }
 
 // unheeding engages one cluster for as long as it likes.

@@ -74,7 +74,11 @@ type Options struct {
 
 	// ConnectTimeout bounds one attempt to connect and sync a cluster, without
 	// the time in which it waits for a place, and the wait for its goroutines
-	// when it leaves. Defaults to 30 s.
+	// when it leaves. What is called meanwhile (credentials, Connector,
+	// NewCluster, an Aware's Engage) has a context that ends then. If it does not
+	// return, its place is free for others, but its cluster stays as it is, and
+	// Start does not return either: two of one name would be worse. Defaults to
+	// 30 s.
 	ConnectTimeout time.Duration
 
 	// StartupLimit bounds how many clusters connect, or have controllers list
