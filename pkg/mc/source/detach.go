@@ -45,9 +45,7 @@ func (c *detachingCache) GetInformer(ctx context.Context, obj client.Object, opt
 	informer, err := c.searches.await(ctx, c.cluster, func(ctx context.Context) (cache.Informer, error) {
 		return findInformer(ctx, c.cluster, c.Cache, obj, opts)
 	})
-	if ctx.Err() == nil {
-		c.noteAnswer(err)
-	}
+	c.noteAnswer(err)
 	if err != nil {
 		return nil, err
 	}

@@ -32,6 +32,8 @@ func TestASourceLeavesItsInformerWhenItsContextEnds(t *testing.T) {
 	stays, leaves := &queue[mcreconcile.Request]{}, &queue[mcreconcile.Request]{}
 	start(t.Context(), t, src, "stays", cl, stays)
 	g.Eventually(func() int { return server.OpenWatches("configmaps") }).WithTimeout(patience).Should(Equal(1))
+	create(t, server, "b")
+	g.Eventually(stays.added).WithTimeout(patience).Should(ContainElement(request("stays", "b")), "all that it needs runs")
 
 	idle := goleak.IgnoreCurrent()
 	for range 10 {
@@ -40,11 +42,11 @@ func TestASourceLeavesItsInformerWhenItsContextEnds(t *testing.T) {
 		end()
 	}
 	goleak.VerifyNone(t, idle)
-	g.Expect(leaves.added()).To(HaveLen(10), "one initial event each")
+	g.Expect(leaves.added()).To(HaveLen(20), "two initial events each")
 
-	create(t, server, "b")
-	g.Eventually(stays.added).WithTimeout(patience).Should(ContainElement(request("stays", "b")), "the cache lives on")
-	g.Expect(leaves.added()).To(HaveLen(10))
+	create(t, server, "c")
+	g.Eventually(stays.added).WithTimeout(patience).Should(ContainElement(request("stays", "c")), "the cache lives on")
+	g.Expect(leaves.added()).To(HaveLen(20))
 	g.Expect(server.OpenWatches("configmaps")).To(Equal(1), "and is shared")
 }
 

@@ -44,7 +44,7 @@ type kind[object client.Object, request mcreconcile.ClusterAware[request]] struc
 	predicates []predicate.TypedPredicate[object]
 	project    func(cluster.Cluster, object) (object, error)
 	filter     ClusterFilterFunc
-	searches   *searches // one for each copy, as each may watch another form
+	searches   *searches // those of all copies that watch the same form
 }
 
 func (k *kind[object, request]) WithProjection(project func(cluster.Cluster, object) (object, error)) TypedSyncingSource[object, request] {
@@ -57,7 +57,6 @@ func (k *kind[object, request]) WithProjection(project func(cluster.Cluster, obj
 func (k *kind[object, request]) WithClusterFilter(filter ClusterFilterFunc) TypedSyncingSource[object, request] {
 	filtered := *k
 	filtered.filter = filter
-	filtered.searches = &searches{}
 	return &filtered
 }
 

@@ -18,12 +18,14 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/cluster"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	mchandler "github.com/rollcall-dev/rollcall/pkg/mc/handler"
+	"github.com/rollcall-dev/rollcall/pkg/mc/multicluster"
 	mcreconcile "github.com/rollcall-dev/rollcall/pkg/mc/reconcile"
 	mcsource "github.com/rollcall-dev/rollcall/pkg/mc/source"
 )
@@ -35,7 +37,8 @@ type quietCluster struct {
 
 	mu    sync.Mutex // guards what follows
 	asked []schema.GroupVersionKind
-	found int // how often the cache was asked for an informer
+	found int  // how often the cache was asked for an informer
+	waits bool // whoever asked would have waited for the informer to sync
 }
 
 func newQuietCluster() *quietCluster { return &quietCluster{answer: make(chan error)} }
@@ -69,10 +72,15 @@ type quietCache struct {
 	cluster *quietCluster
 }
 
-func (c quietCache) GetInformer(context.Context, client.Object, ...cache.InformerGetOption) (cache.Informer, error) {
+func (c quietCache) GetInformer(_ context.Context, _ client.Object, opts ...cache.InformerGetOption) (cache.Informer, error) {
+	options := cache.InformerGetOptions{}
+	for _, option := range opts {
+		option(&options)
+	}
 	c.cluster.mu.Lock()
 	defer c.cluster.mu.Unlock()
 	c.cluster.found++
+	c.cluster.waits = ptr.Deref(options.BlockUntilSynced, true)
 	return stuckInformer{}, nil
 }
 
@@ -113,6 +121,7 @@ func TestTheAPIServerIsAskedForAKindBeforeTheCacheIs(t *testing.T) {
 				cl.answer <- nil
 				synctest.Wait()
 				g.Expect(cl.found).To(Equal(1))
+				g.Expect(cl.waits).To(BeFalse(), "the search is over when it has the informer")
 			})
 		})
 	}
@@ -179,6 +188,61 @@ func TestWhoJoinsASearchThatWasGivenUpHasItsOwnAfterwards(t *testing.T) {
 			})
 		})
 	}
+}
+
+func TestWhoGivesUpTakesTheSearchFromNobodyElse(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := NewWithT(t)
+		cl := newQuietCluster()
+		src := kindOf(&corev1.ConfigMap{})
+		first, endFirst := context.WithCancel(t.Context())
+		try(first, t, src, cl)
+		third, endThird := context.WithCancel(t.Context())
+		try(t.Context(), t, src, cl)
+		try(third, t, src, cl)
+		endFirst()
+		endThird()
+		synctest.Wait()
+		cl.answer <- nil
+		synctest.Wait()
+		asked, found := cl.counts()
+		g.Expect([]int{asked, found}).To(Equal([]int{1, 1}))
+	})
+}
+
+func TestCopiesOfASourceThatWatchAnotherFormSearchForThatOne(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := NewWithT(t)
+		cl := newQuietCluster()
+		src := kindOf(&corev1.ConfigMap{})
+		try(t.Context(), t, src, cl)
+		try(t.Context(), t, src.WithClusterFilter(func(multicluster.ClusterName, cluster.Cluster) bool { return true }), cl)
+		try(t.Context(), t, src.WithProjection(func(cluster.Cluster, client.Object) (client.Object, error) {
+			return widget("", ""), nil
+		}), cl)
+		g.Expect(cl.asked).To(Equal([]schema.GroupVersionKind{corev1.SchemeGroupVersion.WithKind("ConfigMap"), widgetKind}))
+		cl.answer <- nil
+		cl.answer <- nil
+		synctest.Wait()
+		g.Expect(cl.found).To(Equal(2))
+	})
+}
+
+// sliceCluster is one of a type that cannot be compared.
+type sliceCluster struct {
+	*quietCluster
+	_ []int
+}
+
+func TestClustersThatCannotBeComparedAreSearchedToo(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		cl := newQuietCluster()
+		try(t.Context(), t, kindOf(&corev1.ConfigMap{}), sliceCluster{quietCluster: cl})
+		cl.answer <- nil
+		synctest.Wait()
+		_, found := cl.counts()
+		NewWithT(t).Expect(found).To(Equal(1))
+	})
 }
 
 func TestASearchThatFailsIsTriedAgainForAllWhoWait(t *testing.T) {
