@@ -83,7 +83,7 @@ func (m *collector) Collect(ch chan<- prometheus.Metric) {
 	m.mu.Unlock()
 	sums := map[string]*sum{} // names are unique unless a program forgoes that
 	for _, r := range reporters {
-		name := label(r.controllerName())
+		name := r.controllerName()
 		if sums[name] == nil {
 			sums[name] = &sum{unsynced: map[string]int{}, depth: map[string]int{}}
 		}
@@ -144,7 +144,7 @@ func send(ch chan<- prometheus.Metric, desc *prometheus.Desc, value int, labels 
 	}
 }
 
-// label makes a name what Prometheus takes for a label's value.
+// label makes the name of a cluster what Prometheus takes for a label's value.
 func label(name string) string {
 	return strings.ToValidUTF8(name, "\uFFFD")
 }
