@@ -105,6 +105,20 @@ func TestAClusterLeaves(t *testing.T) {
 	}
 }
 
+func TestAClusterHasTheValuesOfItsContextAndEndsWithItsCause(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		g := NewWithT(t)
+		type key struct{}
+		ctx, leave := context.WithCancelCause(context.WithValue(w.ctx, key{}, "value"))
+		g.Expect(w.Add(ctx, "eu", newFake("eu"), w.engagements)).To(Succeed())
+		engaged := w.engagements.list()[0].ctx
+		g.Expect(engaged.Value(key{})).To(Equal("value"))
+		leave(errFake)
+		synctest.Wait()
+		g.Expect(context.Cause(engaged)).To(MatchError(errFake))
+	})
+}
+
 func TestANameIsFreeAsSoonAsTheContextOfItsClusterHasEnded(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *world) {
 		g := NewWithT(t)

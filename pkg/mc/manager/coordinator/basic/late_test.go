@@ -4,10 +4,12 @@
 package basic_test
 
 import (
+	"context"
 	"fmt"
 	"runtime"
 	"sync"
 	"testing"
+	"testing/synctest"
 
 	. "github.com/onsi/gomega"
 	"sigs.k8s.io/controller-runtime/pkg/cluster"
@@ -125,4 +127,19 @@ func TestAnEngagementThatIsToldOfAgainIsTheSame(t *testing.T) {
 	late := &nurse{}
 	c.AddAware(late)
 	g.Expect(late.told).To(Equal([]string{"eu healthy=false"}), "it has not recovered")
+}
+
+func TestAClusterThatIsEngagedAnewStaysWhenTheFormerEngagementEnds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := NewWithT(t)
+		c, eu := basic.New(), &fakeCluster{}
+		ctx, leave := context.WithCancel(t.Context())
+		g.Expect(c.Engage(ctx, "eu", eu)).To(Succeed())
+		g.Expect(c.Engage(t.Context(), "eu", eu)).To(Succeed())
+		leave()
+		synctest.Wait()
+		late := &component{}
+		c.AddAware(late)
+		g.Expect(late.engagements()).To(HaveLen(1))
+	})
 }
