@@ -54,8 +54,12 @@ func (s *service) follow() {
 }
 
 // approachInTurn is approach with a place in the gate, while the cluster answers:
-// a change of credentials may be one for all clusters.
+// a change of credentials may be one for all clusters. One that has a place
+// waits for no other: it may be listed with the credentials that have changed.
 func (s *service) approachInTurn(a *attempt, current *approach) (*approach, error) {
+	if s.member.hasPlace() {
+		return s.approach(a, current)
+	}
 	var p *place
 	if err := a.untimed(func() (err error) {
 		p, err = s.fleet.gate.enter(a, engaged)

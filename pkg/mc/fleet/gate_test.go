@@ -6,6 +6,7 @@ package fleet_test
 import (
 	"context"
 	"fmt"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -114,6 +115,39 @@ func TestTheWaitForAPlaceDoesNotCountTowardsTheTimeLimit(t *testing.T) {
 		synctest.Wait()
 		g.Expect(w.state("fleet/slow")()).To(Equal(fleet.Ready))
 		g.Expect(tries.Load()).To(BeEquivalentTo(2), "at the first attempt")
+		w.stop()
+	})
+}
+
+func TestAnAccessThatChangesWhileItsClusterIsListedWaitsForNoPlace(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := NewWithT(t)
+		var tries atomic.Int32
+		reader := &slowReader{read: make(chan struct{})}
+		w := startWith(t, nil, func(e *engagements) multicluster.Aware {
+			reader.engagements = e
+			return reader
+		}, withConnector(connectorFunc(func(ctx context.Context, p *inventory.Profile) (*fleet.Connection, error) {
+			tries.Add(1)
+			c, err := imaginary{}.Connect(ctx, p)
+			c.Fingerprint = "the same"
+			return c, err
+		})), func(o *fleet.Options) { o.StartupLimit, o.ConnectTimeout, o.Probe.Interval = 1, time.Hour, -1 })
+		w.list.put(profile("eu", "well"), profile("us", "well"))
+		synctest.Wait()
+		listed := w.ClusterNames()
+		g.Expect(listed).To(HaveLen(1))
+		changed := profile(strings.TrimPrefix(string(listed[0]), "fleet/"), "as well")
+		w.list.put(changed)
+		synctest.Wait()
+		g.Expect(tries.Load()).To(BeEquivalentTo(2), "what it is listed with may be refused")
+		g.Expect(w.ClusterNames()).To(Equal(listed), "it has its place still")
+		reader.read <- struct{}{}
+		synctest.Wait()
+		g.Expect(w.ClusterNames()).To(HaveLen(2))
+		w.list.put(profile(changed.Name, "again"))
+		synctest.Wait()
+		g.Expect(tries.Load()).To(BeEquivalentTo(3), "it has none any more")
 		w.stop()
 	})
 }

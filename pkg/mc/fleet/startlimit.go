@@ -68,6 +68,13 @@ func (m *member) joinTurn() *turn {
 	return m.turn
 }
 
+// hasPlace tells whether the current turn has its place.
+func (m *member) hasPlace() bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.turn != nil && m.turn.place != nil
+}
+
 // firstTurn makes the place, in which the cluster has been connected, a turn.
 func (m *member) firstTurn(p *place) {
 	m.turn = &turn{taken: make(chan struct{}), cancel: func() {}, sharers: 1, place: p}
