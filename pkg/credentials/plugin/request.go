@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"reflect"
 	"strings"
 )
 
@@ -72,8 +73,8 @@ func DecodeConfig[T any](request Request) (T, error) {
 
 // DecodeConfig decodes the cluster's Config into what the pointer points to. A
 // request without cluster information, one without a Config, fields that are
-// unknown and values of a wrong type are errors, which name the field and are
-// ErrBadRequest.
+// unknown or in another case, and values of a wrong type are errors, which name
+// the field and are ErrBadRequest.
 func (r Request) DecodeConfig(into any) error {
 	if r.Cluster == nil {
 		return fmt.Errorf("%w: no cluster information: the caller has to set provideClusterInfo", ErrBadRequest)
@@ -88,6 +89,9 @@ func (r Request) DecodeConfig(into any) error {
 		if _, extra := decoder.Token(); extra != io.EOF {
 			err = errors.New("there is more than one value")
 		}
+	}
+	if err == nil {
+		err = checkNames(r.Cluster.Config, reflect.TypeOf(into))
 	}
 	if err != nil {
 		return fmt.Errorf("%w: config of the cluster: %s", ErrBadRequest, describe(err))
