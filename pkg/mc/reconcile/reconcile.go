@@ -45,6 +45,16 @@ func (r Request) String() string {
 	return join(r.ClusterName, r.Request)
 }
 
+// MarshalLog returns what structured loggers print: the cluster, the namespace
+// and the name. The namespaced name's own would leave out the cluster.
+func (r Request) MarshalLog() any {
+	return struct {
+		Cluster   multicluster.ClusterName `json:"cluster"`
+		Namespace string                   `json:"namespace,omitempty"`
+		Name      string                   `json:"name"`
+	}{r.ClusterName, r.Namespace, r.Name}
+}
+
 // Cluster returns the name of the cluster that the request is about.
 func (r Request) Cluster() multicluster.ClusterName {
 	return r.ClusterName

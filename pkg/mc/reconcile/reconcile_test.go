@@ -4,11 +4,17 @@
 package reconcile_test
 
 import (
+	"bytes"
+	"encoding/json"
 	"fmt"
+	"io"
 	"testing"
 
+	"github.com/go-logr/logr"
+	"github.com/go-logr/logr/funcr"
 	. "github.com/onsi/gomega"
 	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/log/zap"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/rollcall-dev/rollcall/pkg/mc/multicluster"
@@ -55,6 +61,40 @@ func TestRequestsAsText(t *testing.T) {
 			g := NewWithT(t)
 			g.Expect(tc.request.String()).To(Equal(tc.want))
 			g.Expect(fmt.Sprint(tc.request)).To(Equal(tc.want))
+		})
+	}
+}
+
+func TestRequestsAreLoggedWithTheirCluster(t *testing.T) {
+	for _, tc := range []struct {
+		name    string
+		request any
+		want    string
+	}{
+		{"an object of a cluster", request("eu", "ns", "pod"), `{"cluster":"eu","namespace":"ns","name":"pod"}`},
+		{"an object without a namespace", request("eu", "", "node"), `{"cluster":"eu","name":"node"}`},
+		{"an object of the local cluster", request("", "ns", "pod"), `{"cluster":"","namespace":"ns","name":"pod"}`},
+		{"any request is logged as its text", mcreconcile.WithCluster[ticket]{Request: ticket{7}, ClusterName: "eu"}, `"eu/{7}"`},
+		{
+			"so is controller-runtime's request in the general form",
+			mcreconcile.WithCluster[reconcile.Request]{Request: request("", "ns", "pod").Request, ClusterName: "eu"},
+			`"eu/ns/pod"`,
+		},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			for backend, log := range map[string]func(io.Writer) logr.Logger{
+				"zap": func(w io.Writer) logr.Logger { return zap.New(zap.WriteTo(w)) },
+				"funcr": func(w io.Writer) logr.Logger {
+					return funcr.NewJSON(func(line string) { _, _ = io.WriteString(w, line) }, funcr.Options{})
+				},
+			} {
+				var out bytes.Buffer
+				log(&out).Info("m", "req", tc.request)
+				var line struct{ Req json.RawMessage }
+				g := NewWithT(t)
+				g.Expect(json.Unmarshal(out.Bytes(), &line)).To(Succeed())
+				g.Expect(line.Req).To(MatchJSON(tc.want), backend)
+			}
 		})
 	}
 }
