@@ -87,9 +87,13 @@ func (f *Fleet) credentialsChanged() {
 
 // Get returns the engaged cluster of that name. It never blocks. The error is
 // multicluster.ErrClusterNotFound, and multicluster.ErrClusterNotReady too
-// where the cluster is on the roll but not engaged.
+// where the cluster is on the roll but not engaged, or may be on the roll, as
+// the inventory has not been read yet.
 func (f *Fleet) Get(_ context.Context, clusterName multicluster.ClusterName) (cluster.Cluster, error) {
 	k, ok := f.keepers.Load(clusterName)
+	if !ok && !f.synced.Load() {
+		return nil, multicluster.NotReadyError(clusterName, unread)
+	}
 	if !ok {
 		return nil, multicluster.NotFoundError(clusterName)
 	}
@@ -99,6 +103,9 @@ func (f *Fleet) Get(_ context.Context, clusterName multicluster.ClusterName) (cl
 	}
 	return nil, multicluster.NotReadyError(clusterName, keeper.status.Load().String())
 }
+
+// unread is what is known of clusters before the inventory has been read.
+const unread = "the inventory has not been read yet"
 
 // ClusterNames returns the names of the engaged clusters, in no order.
 func (f *Fleet) ClusterNames() []multicluster.ClusterName {

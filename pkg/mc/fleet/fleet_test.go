@@ -30,8 +30,11 @@ func TestAClusterIsEngagedAndLeavesWithItsProfile(t *testing.T) {
 	c := mctest.New(t)
 	w := start(t, []*mctest.Cluster{c})
 
-	_, err := w.Get(t.Context(), "fleet/eu")
-	g.Expect(err).To(And(MatchError(multicluster.ErrClusterNotFound), Not(MatchError(multicluster.ErrClusterNotReady))))
+	get := func() error {
+		_, err := w.Get(t.Context(), "fleet/eu")
+		return err
+	}
+	g.Eventually(get).WithTimeout(patience).Should(And(MatchError(multicluster.ErrClusterNotFound), Not(MatchError(multicluster.ErrClusterNotReady))))
 
 	w.list.put(profile("eu", c.Config().Host))
 	g.Eventually(w.state("fleet/eu")).WithTimeout(patience).Should(Equal(fleet.Ready))

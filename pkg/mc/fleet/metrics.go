@@ -16,6 +16,9 @@ var (
 	clustersDesc = prometheus.NewDesc("rollcall_fleet_clusters",
 		"Number of clusters on the roll by state.", []string{"state"}, nil)
 
+	syncedDesc = prometheus.NewDesc("rollcall_fleet_inventory_synced",
+		"1 if the inventory has been read, 0 if not: then there may be clusters that are not on the roll.", nil, nil)
+
 	transitions = prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "rollcall_fleet_transitions_total",
 		Help: "Number of times that a cluster came to a state, by the reason that it had then.",
@@ -52,6 +55,7 @@ func (c *collector) add(f *Fleet) (remove func()) {
 // Describe implements prometheus.Collector.
 func (c *collector) Describe(ch chan<- *prometheus.Desc) {
 	ch <- clustersDesc
+	ch <- syncedDesc
 }
 
 // Collect implements prometheus.Collector.
@@ -63,7 +67,11 @@ func (c *collector) Collect(ch chan<- prometheus.Metric) {
 		return
 	}
 	counts := map[State]int{}
+	synced := 1.0
 	for _, f := range fleets {
+		if !f.synced.Load() {
+			synced = 0
+		}
 		f.keepers.Range(func(_, k any) bool {
 			counts[k.(*keeper).status.Load().State]++
 			return true
@@ -72,6 +80,7 @@ func (c *collector) Collect(ch chan<- prometheus.Metric) {
 		counts[Pending] += len(f.claims)
 		f.mu.Unlock()
 	}
+	ch <- prometheus.MustNewConstMetric(syncedDesc, prometheus.GaugeValue, synced)
 	for _, state := range states {
 		ch <- prometheus.MustNewConstMetric(clustersDesc, prometheus.GaugeValue, float64(counts[state]), string(state))
 	}

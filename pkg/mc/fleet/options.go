@@ -56,6 +56,7 @@ type Options struct {
 	RESTOptions []func(config *rest.Config) error
 
 	// ClusterOptions are those of controller-runtime's clusters, for all of them.
+	// Before them, each has the Scheme of the manager that runs the fleet.
 	// See LeanCache for one that saves memory. One that replaces
 	// Cache.NewInformer switches off that first listings count for StartupLimit,
 	// and that stopped watches are drained.

@@ -42,10 +42,10 @@ func (f *Fleet) StatusHandler() http.Handler {
 			if all == nil {
 				all = []ClusterStatus{}
 			}
-			err = json.NewEncoder(&body).Encode(map[string]any{"clusters": all})
+			err = json.NewEncoder(&body).Encode(map[string]any{"synced": f.synced.Load(), "clusters": all})
 		} else {
 			contentType = "text/html; charset=utf-8"
-			err = pageTemplate.Execute(&body, newPage(all, f.options.Clock.Now()))
+			err = pageTemplate.Execute(&body, newPage(all, f.synced.Load(), f.options.Clock.Now()))
 		}
 		if err != nil {
 			http.Error(w, err.Error(), http.StatusInternalServerError)
@@ -65,6 +65,7 @@ func wantsJSON(req *http.Request) bool {
 
 type page struct {
 	now      time.Time
+	Synced   bool // the inventory has been read
 	Clusters []ClusterStatus
 	Counts   []stateCount
 }
@@ -74,8 +75,8 @@ type stateCount struct {
 	Count int
 }
 
-func newPage(all []ClusterStatus, now time.Time) page {
-	p := page{now: now, Clusters: all}
+func newPage(all []ClusterStatus, synced bool, now time.Time) page {
+	p := page{now: now, Synced: synced, Clusters: all}
 	for _, state := range states {
 		count := 0
 		for _, status := range all {

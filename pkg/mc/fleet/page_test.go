@@ -195,11 +195,13 @@ func gauges(name string) map[string]float64 {
 			continue
 		}
 		for _, m := range family.GetMetric() {
+			state := ""
 			for _, label := range m.GetLabel() {
 				if label.GetName() == "state" {
-					values[label.GetValue()] += m.GetGauge().GetValue() + m.GetCounter().GetValue()
+					state = label.GetValue()
 				}
 			}
+			values[state] += m.GetGauge().GetValue() + m.GetCounter().GetValue()
 		}
 	}
 	return values

@@ -22,7 +22,7 @@ import (
 func (f *Fleet) ReadyCheck(share float64) healthz.Checker {
 	return func(*http.Request) error {
 		if !f.synced.Load() {
-			return errors.New("the inventory has not been read yet")
+			return errors.New(unread)
 		}
 		ready, all := 0, 0
 		f.keepers.Range(func(_, k any) bool {
