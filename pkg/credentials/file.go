@@ -40,11 +40,19 @@ func LoadFile(path string) (*File, error) {
 
 // ParseFile parses and checks the content of a provider file. The name is used
 // in errors alone, which say in which entry and field each fault is. Fields
-// that are unknown, given twice or in another case are faults.
+// that are unknown, given twice or in another case are faults, and so is a
+// second YAML document.
 func ParseFile(name string, data []byte) (*File, error) {
+	place := "provider file " + name
 	asJSON, err := yaml.YAMLToJSONStrict(data)
+	if err == nil {
+		err = checkDocuments(data)
+	}
 	if err != nil {
-		return nil, fmt.Errorf("provider file %s: %w", name, err)
+		return nil, fmt.Errorf("%s: %w", place, err)
+	}
+	if err := checkShape(place, asJSON); err != nil {
+		return nil, err
 	}
 	var file File
 	strict, err := kjson.UnmarshalStrict(asJSON, &file)
@@ -52,13 +60,13 @@ func ParseFile(name string, data []byte) (*File, error) {
 		err = errors.Join(strict...)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("provider file %s: %w", name, err)
+		return nil, fmt.Errorf("%s: %w", place, err)
 	}
 	if file.Providers == nil {
 		// An editor that has not finished writing leaves an empty file.
-		return nil, fmt.Errorf("provider file %s: providers: must be given", name)
+		return nil, fmt.Errorf("%s: providers: must be given", place)
 	}
-	if err := validateProviders("provider file "+name, file.Providers); err != nil {
+	if err := validateProviders(place, file.Providers); err != nil {
 		return nil, err
 	}
 	return &file, nil

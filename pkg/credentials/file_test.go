@@ -58,12 +58,27 @@ func TestFaultyFilesSayWhereTheFaultIs(t *testing.T) {
 		{"nothing", ``, "provider file x: providers: must be given"},
 		{"an object without providers", `{}`, "provider file x: providers: must be given"},
 		{"neither JSON nor YAML", "\t{", "provider file x: "},
-		{"a misspelled field of the file", `{"provider":[]}`, `unknown field "provider"`},
-		{"a misspelled field of an entry", replaced(`"execConfig"`, `"exeConfig"`), `unknown field "providers[0].exeConfig"`},
-		{"a misspelled field of execConfig", replaced(`"command"`, `"comand"`), `unknown field "providers[0].execConfig.comand"`},
-		{"a field in another case", replaced(`"command"`, `"Command"`), `unknown field "providers[0].execConfig.Command"`},
+		{"a misspelled field of the file", `{"provider":[]}`, `unknown field "provider", did you mean "providers"?`},
+		{"a misspelled field of an entry", replaced(`"execConfig"`, `"exeConfig"`), `providers[0] ("secretreader"): unknown field "exeConfig", did you mean "execConfig"?`},
+		{"a misspelled field of execConfig", replaced(`"command"`, `"comand"`), `providers[0] ("secretreader"): unknown field "execConfig.comand", did you mean "command"?`},
+		{"a field in another case", replaced(`"command"`, `"Command"`), `unknown field "execConfig.Command", did you mean "command"?`},
+		{"a field that resembles none", replaced(`"args":null`, `"x":null,"resource":1`), `unknown field "execConfig.resource"` + "\n"},
 		{"a field given twice", replaced(`"args":null`, `"args":null,"args":[]`), `"args" already set`},
-		{"a field of another type", replaced(`"args":null`, `"args":"x"`), `args`},
+		{"a string for a list", replaced(`"args":null`, `"args":"--x"`), `providers[0] ("secretreader"): execConfig.args: must be a list of strings, not a string`},
+		{"a number in a list of strings", replaced(`"args":null`, `"args":["a",5]`), `providers[0] ("secretreader"): execConfig.args[1]: must be a string, not a number`},
+		{"a mapping for variables", replaced(`[{"name":"A","value":"b"}]`, `{"A":"b"}`), `providers[0] ("secretreader"): execConfig.env: must be a list of {name, value}, not a mapping`},
+		{"a variable that is true", replaced(`"b"`, `true`), `providers[0] ("secretreader"): execConfig.env[0].value: must be a string, not true`},
+		{"a string for true", replaced(`true`, `"yes"`), `providers[0] ("secretreader"): execConfig.provideClusterInfo: must be true or false, not a string`},
+		{"a list for a mapping", `{"providers":[{"name":"a","execConfig":[]}]}`, `providers[0] ("a"): execConfig: must be a mapping, not a list`},
+		{"a name that is a number", `{"providers":[{"name":5}]}`, `providers[0] (""): name: must be a string, not a number`},
+		{"an entry that is a string", `{"providers":["a"]}`, `providers[0] (""): must be a mapping, not a string`},
+		{"one entry in the place of the list", `{"providers":{"name":"a"}}`, `provider file x: providers: must be a list, not a mapping`},
+		{"a list in the place of the file", `[{"name":"a"}]`, `provider file x: must be a mapping with the key "providers", not a list`},
+		{"a word in the place of the file", `providers`, `provider file x: must be a mapping with the key "providers", not a string`},
+		{"an entry in the place of the file", `{"name":"a","execConfig":{}}`, `provider file x: an entry belongs under "providers"`},
+		{"two documents", "providers: []\n---\nproviders: []\n", "provider file x: more than one YAML document"},
+		{"two documents, the second one broken", "providers: []\n---\n\t{", "provider file x: more than one YAML document"},
+		{"two objects", `{"providers":[]} {"providers":[]}`, "provider file x: more than one YAML document"},
 		{"a name given twice", twice, `provider file x: providers[1] ("secretreader"): name: already taken by an earlier entry`},
 		{"an empty name", replaced(`"secretreader"`, `""`), `provider file x: providers[0] (""): name: must not be empty`},
 		{"no execConfig", `{"providers":[{"name":"a"}]}`, `providers[0] ("a"): execConfig: must be given`},
@@ -93,10 +108,19 @@ func TestFaultyFilesSayWhereTheFaultIs(t *testing.T) {
 	}
 }
 
+func TestAnEmptyDocumentIsNoSecondOne(t *testing.T) {
+	g := NewWithT(t)
+	for _, content := range []string{"---\nproviders: []\n---\n", "# first\n---\nproviders: []\n...\n", "providers: []\n---\n# last\n"} {
+		_, err := credentials.ParseFile("x", []byte(content))
+		g.Expect(err).NotTo(HaveOccurred(), content)
+	}
+}
+
 func FuzzParseFile(f *testing.F) {
 	f.Add([]byte(goodFile))
 	f.Add([]byte("providers:\n- name: a\n  execConfig: {command: x}"))
 	f.Add([]byte("providers: [{}, null, 7]"))
+	f.Add([]byte("providers: []\n---\n- {providers: x}"))
 	f.Add([]byte("providers:\n- name: a\n  inProcess: granting\n- name: b\n  inheritedEnvVars: []"))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		file, err := credentials.ParseFile("x", data)
