@@ -23,6 +23,12 @@ const (
 	pluginProgram     = "mc-credential-token-secret"
 )
 
+// The files of a run that a controller is configured with.
+const (
+	controllerKubeconfigName = "controller.kubeconfig"
+	providerFileName         = "providers.json"
+)
+
 // programs are their packages.
 var programs = []string{
 	"./examples/" + controllerProgram,
@@ -36,7 +42,7 @@ func startController(ctx context.Context, h *realfleet.Hub, bin, dir string) (*p
 	if err != nil {
 		return nil, nil, err
 	}
-	controllerKubeconfig := filepath.Join(dir, "controller.kubeconfig")
+	controllerKubeconfig := filepath.Join(dir, controllerKubeconfigName)
 	if err := h.WriteKubeconfig(controllerKubeconfig, controllerToken); err != nil {
 		return nil, nil, err
 	}
@@ -48,7 +54,7 @@ func startController(ctx context.Context, h *realfleet.Hub, bin, dir string) (*p
 	if err := h.WriteKubeconfig(pluginKubeconfig, pluginToken); err != nil {
 		return nil, nil, err
 	}
-	providerFile := filepath.Join(dir, "providers.json")
+	providerFile := filepath.Join(dir, providerFileName)
 	if err := writeProviderFile(providerFile, pluginKubeconfig); err != nil {
 		return nil, nil, err
 	}

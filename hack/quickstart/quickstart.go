@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"path/filepath"
 	"os"
 	"strings"
 	"sync"
@@ -102,6 +103,9 @@ func (q *quickstart) leaveRunning(ctx context.Context) {
 			q.ui.Say("  kubectl --kubeconfig %s create configmap hello --from-literal=from=%s", m.Kubeconfig, m.Name)
 		}
 	}
+	q.ui.Say("\nRun a controller of your own beside it: after make build it takes these flags:\n")
+	q.ui.Say("  --kubeconfig=%s --clusterprofile-provider-file=%s --credential-plugin-dir=%s",
+		filepath.Join(q.dir, controllerKubeconfigName), filepath.Join(q.dir, providerFileName), filepath.Join(q.root, "bin"))
 	q.ui.Say("\nThe controller's log is in %s/controller.log. It prints:\n", q.dir)
 	seen := q.controller.stdout.Len()
 	everything := func(string) bool { return true }
