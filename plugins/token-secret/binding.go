@@ -7,7 +7,6 @@ import (
 	"errors"
 
 	corev1 "k8s.io/api/core/v1"
-	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
 	"github.com/rollcall-dev/rollcall/pkg/credentials/plugin"
 )
@@ -33,15 +32,16 @@ func checkBinding(secret *corev1.Secret, cluster *plugin.Cluster, required bool)
 		return errors.New("the Secret is for another server than the profile's, see its annotation " + AnnotationServer)
 	}
 	ca := secret.Data[corev1.ServiceAccountRootCAKey]
-	if len(ca) > 0 {
-		return checkCluster(&clientcmdapi.Cluster{Server: server, CertificateAuthorityData: ca}, cluster)
-	}
-	// Who the server is, the network decides then, and not the profile.
 	switch {
+	case cluster.TLSServerName != "":
+		return errors.New("the profile has a tls-server-name, which a Secret with the annotation " + AnnotationServer + " does not allow")
 	case cluster.InsecureSkipTLSVerify:
 		return errors.New("the profile does not verify the server's certificate, which a Secret with the annotation " + AnnotationServer + " asks for")
-	case cluster.ProxyURL != "" || cluster.TLSServerName != "":
-		return errors.New("the profile has a proxy-url or tls-server-name, which a Secret with the annotation " + AnnotationServer + " allows only if it has the certificate authority under ca.crt")
+	case len(ca) > 0 && (len(certificates(ca)) == 0 || !sameCertificates(ca, cluster.CAData)):
+		return errors.New("the Secret's " + corev1.ServiceAccountRootCAKey + " is not the profile's certificate authority")
+	case len(ca) == 0 && cluster.ProxyURL != "": // who the server is, the network decides then
+		return errors.New("the profile has a proxy-url, which a Secret with the annotation " + AnnotationServer +
+			" allows only if it has the certificate authority under " + corev1.ServiceAccountRootCAKey)
 	}
 	return nil
 }

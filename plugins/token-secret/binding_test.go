@@ -26,6 +26,7 @@ func TestASecretIsForItsServer(t *testing.T) {
 	}
 	elsewhere := func(c *plugin.Cluster) { c.Server = "https://evil.example.com:6443" }
 	unverified := func(c *plugin.Cluster) { c.CAData, c.InsecureSkipTLSVerify = nil, true }
+	trusting := func(c *plugin.Cluster) { c.CAData = nil } // the system's certificate authorities
 	proxied := func(c *plugin.Cluster) { c.ProxyURL = "http://evil.example.com" }
 	renamed := func(c *plugin.Cluster) { c.TLSServerName = "evil.example.com" }
 	for _, test := range []struct {
@@ -43,12 +44,13 @@ func TestASecretIsForItsServer(t *testing.T) {
 		{name: "through a proxy, as the certificate authority tells who is there", server: memberURL, ca: ca, change: proxied},
 		{name: "it goes nowhere else", server: memberURL, change: elsewhere, text: "the Secret is for another server than the profile's"},
 		{name: "nor does a client certificate", server: memberURL, key: "tls.crt", change: elsewhere, text: "the Secret is for another server than the profile's"},
-		{name: "nor to who has another certificate authority", server: memberURL, ca: otherCA, text: "its certificate authority is not the profile's"},
+		{name: "nor to who has another certificate authority", server: memberURL, ca: otherCA, text: "the Secret's ca.crt is not the profile's certificate authority"},
+		{name: "a certificate authority that is none is not ignored", server: memberURL, ca: "none", change: trusting, text: "the Secret's ca.crt is not"},
 		{name: "nor to whoever is there", server: memberURL, change: unverified, text: "does not verify"},
 		{name: "nor to whoever is there, with a certificate authority", server: memberURL, ca: ca, change: unverified, text: "does not verify"},
-		{name: "nor through a proxy that may be anybody", server: memberURL, change: proxied, text: "proxy-url or tls-server-name"},
-		{name: "nor to another name", server: memberURL, change: renamed, text: "proxy-url or tls-server-name"},
-		{name: "nor to another name of its certificate authority", server: memberURL, ca: ca, change: renamed, text: "its tls-server-name is not the profile's"},
+		{name: "nor through a proxy that may be anybody", server: memberURL, change: proxied, text: "proxy-url, which a Secret with the annotation rollcall.dev/server allows only if"},
+		{name: "nor to another name", server: memberURL, change: renamed, text: "tls-server-name, which a Secret with the annotation rollcall.dev/server does not allow"},
+		{name: "nor to another name of its certificate authority", server: memberURL, ca: ca, change: renamed, text: "tls-server-name, which a Secret with the annotation rollcall.dev/server does not allow"},
 		{name: "an annotation that is no server is not ignored", server: "c1.example.com", text: "is not the https URL of a server"},
 		{name: "without the annotation it goes anywhere", change: elsewhere},
 		{name: "unless the annotation is required", args: []string{"--require-server"}, text: "the Secret has no annotation rollcall.dev/server, see --require-server"},
