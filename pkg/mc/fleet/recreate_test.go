@@ -7,6 +7,7 @@ import (
 	"context"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	. "github.com/onsi/gomega"
@@ -121,22 +122,27 @@ func TestAConnectionThatARecreatedProfileLeadsToStays(t *testing.T) {
 		{"the ClusterID is another", "a", "b", 2},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			g := NewWithT(t)
-			var connects atomic.Int32
-			w := start(t, nil, withConnector(connectorFunc(func(context.Context, *inventory.Profile) (*fleet.Connection, error) {
-				connects.Add(1)
-				return &fleet.Connection{Cluster: imaginaryCluster{}, Fingerprint: "one"}, nil
-			})))
-			count := func() int { return len(w.engagements.of("fleet/eu")) }
-			p := profile("eu", "x")
-			w.list.put(identified(p, tc.before))
-			g.Eventually(count).WithTimeout(patience).Should(Equal(1))
-			w.list.put(recreated(identified(p, tc.after), "second"))
-			g.Eventually(count).WithTimeout(patience).Should(Equal(tc.want))
-			w.list.remove("eu")
-			g.Eventually(w.state("fleet/eu")).WithTimeout(patience).Should(BeEmpty())
-			g.Expect(count()).To(Equal(tc.want))
-			g.Expect(connects.Load()).To(BeNumerically(">=", 2))
+			synctest.Test(t, func(t *testing.T) {
+				g := NewWithT(t)
+				var connects atomic.Int32
+				w := start(t, nil, withConnector(connectorFunc(func(context.Context, *inventory.Profile) (*fleet.Connection, error) {
+					connects.Add(1)
+					return &fleet.Connection{Cluster: imaginaryCluster{}, Fingerprint: "one"}, nil
+				})))
+				count := func() int { return len(w.engagements.of("fleet/eu")) }
+				p := profile("eu", "x")
+				w.list.put(identified(p, tc.before))
+				synctest.Wait()
+				g.Expect(count()).To(Equal(1))
+				w.list.put(recreated(identified(p, tc.after), "second"))
+				synctest.Wait()
+				g.Expect(connects.Load()).To(BeNumerically(">=", 2), "it is looked for")
+				time.Sleep(2 * time.Second) // what leaves may take a second for its requests
+				synctest.Wait()
+				g.Expect(count()).To(Equal(tc.want))
+				g.Expect(w.state("fleet/eu")()).To(Equal(fleet.Ready))
+				w.stop()
+			})
 		})
 	}
 }
