@@ -5,6 +5,7 @@ package fleet
 
 import (
 	"context"
+	"crypto/tls"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -61,6 +62,9 @@ func (t *target) identify(ctx context.Context, profile *inventory.Profile) (iden
 	resp, err := t.transport.RoundTrip(req)
 	if _, ours := errors.AsType[*credentials.Error](err); ours {
 		return id, because(ResolveFailed, err) // it has not been asked
+	}
+	if _, untrusted := errors.AsType[*tls.CertificateVerificationError](err); untrusted {
+		return id, because(Untrusted, fmt.Errorf("%s is not trusted: %w", t.shown, err))
 	}
 	if err != nil {
 		return id, fmt.Errorf("%s does not answer: %w", t.shown, err)

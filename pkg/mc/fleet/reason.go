@@ -51,6 +51,10 @@ const (
 	ResolveFailed Reason = "ResolveFailed"
 	// Unreachable: Backoff or Degraded, no answer has come from the cluster.
 	Unreachable Reason = "Unreachable"
+	// Untrusted: Backoff or Degraded, the server's certificate does not hold: it is
+	// not of the certificate authority that the profile gives, or for another
+	// name, or has expired.
+	Untrusted Reason = "Untrusted"
 	// Unauthorized: Backoff or Degraded, the cluster does not accept the
 	// credentials (401).
 	Unauthorized Reason = "Unauthorized"

@@ -23,6 +23,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 
+	"github.com/rollcall-dev/rollcall/pkg/credentials"
 	"github.com/rollcall-dev/rollcall/pkg/inventory"
 	"github.com/rollcall-dev/rollcall/pkg/mc/fleet"
 	"github.com/rollcall-dev/rollcall/pkg/mc/mctest"
@@ -262,6 +263,9 @@ func TestReasonsOfClustersThatAreBuiltFromARESTConfig(t *testing.T) {
 		want   fleet.Reason
 	}{
 		{"it refuses", []mctest.Fault{mctest.Refuse}, nil, fleet.Unreachable},
+		{"it has another certificate authority", nil, func(o *fleet.Options) {
+			o.Credentials = withoutItsCA{o.Credentials.(*method)}
+		}, fleet.Untrusted},
 		{"it does not accept the credentials", []mctest.Fault{mctest.Unauthorized}, nil, fleet.Unauthorized},
 		{"it is not available", []mctest.Fault{mctest.Unavailable}, nil, fleet.UnexpectedAnswer},
 		{"a REST option fails", nil, func(o *fleet.Options) {
@@ -286,6 +290,17 @@ func TestReasonsOfClustersThatAreBuiltFromARESTConfig(t *testing.T) {
 			g.Expect(w.status("fleet/eu").Reason).To(Equal(tc.want))
 		})
 	}
+}
+
+// withoutItsCA trusts none but the authorities of the system.
+type withoutItsCA struct{ *method }
+
+func (m withoutItsCA) Resolve(_ context.Context, p *inventory.Profile) (*credentials.Access, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	config := rest.CopyConfig(m.configs[p.Status.AccessProviders[0].Cluster.Server])
+	config.CAData = nil
+	return credentials.FromRESTConfig(config), nil
 }
 
 func TestReasonsAndAlternatesAreServed(t *testing.T) {
