@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"k8s.io/client-go/rest"
+	clocktesting "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/cluster"
 
 	"github.com/rollcall-dev/rollcall/pkg/inventory"
@@ -42,7 +43,9 @@ func TestTheManagerIsStoppedWhileAClusterIs(t *testing.T) {
 		change func(*fleet.Options)
 		bring  func(setting)
 	}{
-		{fleet.Pending, func(o *fleet.Options) { o.StartupLimit = 1 }, func(s setting) {
+		{fleet.Pending, func(o *fleet.Options) {
+			o.StartupLimit, o.Clock = 1, clocktesting.NewFakeClock(time.Now()) // by which nobody is late for a place
+		}, func(s setting) {
 			s.other.Fault(mctest.Hang)
 			s.join(s.other) // has the only place
 			s.awaitState(s.other, fleet.Connecting, "")
