@@ -89,7 +89,7 @@ func (e *Error) Unwrap() error { return e.Err }
 // RunError is a run of a plugin that gave no credential.
 type RunError struct {
 	// Command is the path of the executable, or the name of the plugin in this
-	// process.
+	// process. Of one that is in no plugin folder it is the path in the first.
 	Command string
 
 	// ExitCode is the plugin's exit code, or -1 where there is none: it did
@@ -113,7 +113,10 @@ type RunError struct {
 // Error implements error. The text is a single line.
 func (e *RunError) Error() string {
 	var text strings.Builder
-	fmt.Fprintf(&text, "%v: %s", e.Err, e.Command)
+	fmt.Fprint(&text, e.Err)
+	if _, named := errors.AsType[*missingError](e.Err); !named {
+		fmt.Fprintf(&text, ": %s", e.Command)
+	}
 	if e.ExitCode > 0 {
 		fmt.Fprintf(&text, ": exit code %d", e.ExitCode)
 	}

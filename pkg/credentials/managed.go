@@ -135,7 +135,8 @@ func (m *managed) portable() *rest.Config {
 		return config
 	}
 	// An absolute path always: client-go would look for a name in PATH.
-	command := filepath.Clean(m.pool.runner.locate(i.Command))
+	command, _ := locate(m.pool.runner.dirs, i.Command) // it may come later
+	command = filepath.Clean(command)
 	exec := &clientcmdapi.ExecConfig{
 		APIVersion:         i.apiVersion,
 		Command:            command,

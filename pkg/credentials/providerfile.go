@@ -25,6 +25,9 @@ type providerFile struct {
 	// inForce is told of each version in turn, and must return at once.
 	inForce func(providers []Provider)
 
+	// warn is told of each content that was put into force, and may do I/O.
+	warn func(providers []Provider)
+
 	reads atomic.Uint64 // numbers the reads
 
 	mu      sync.Mutex // guards what follows; not held while the file is read
@@ -49,6 +52,7 @@ func (f *providerFile) load() error {
 	}
 	f.content, f.current, f.superseded = content, providers, make(chan struct{})
 	f.inForce(providers)
+	f.warn(providers)
 	return nil
 }
 
@@ -62,6 +66,7 @@ func (f *providerFile) providers() []Provider {
 		f.log.Error(fault, "Provider file cannot be used, its last good content stays in force", "file", f.path)
 	} else if changed {
 		f.log.Info("Provider file has changed and is in force", "file", f.path, "providers", len(current))
+		f.warn(current)
 	}
 	return current
 }

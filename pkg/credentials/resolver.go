@@ -48,6 +48,7 @@ func New(options Options) (*Resolver, error) {
 			path:    options.ProviderFile,
 			check:   r.checkPlugins,
 			inForce: func(fromFile []Provider) { r.known.set(r.options.Providers, fromFile) },
+			warn:    r.warnOfMissing,
 			log:     options.Logger,
 		}
 		if err := r.file.load(); err != nil {
@@ -83,6 +84,19 @@ func (r *Resolver) checkPlugins(place string, providers []Provider) error {
 		}
 	}
 	return errors.Join(faults...)
+}
+
+// warnOfMissing logs which plugins are in no plugin folder. That is no fault: they
+// may come later.
+func (r *Resolver) warnOfMissing(providers []Provider) {
+	for i := range providers {
+		if provider := &providers[i]; provider.InProcess == "" && provider.needsPluginDir() {
+			if _, err := locate(r.options.PluginDirs, provider.exec().Command); err != nil {
+				r.options.Logger.Info("Plugin of a provider is missing, clusters cannot use the provider until it is there",
+					"file", r.options.ProviderFile, "provider", provider.Name, "reason", err.Error())
+			}
+		}
+	}
 }
 
 // Resolve implements Method. It takes the first provider that the profile

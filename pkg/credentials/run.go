@@ -12,9 +12,9 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/rollcall-dev/rollcall/pkg/credentials/plugin"
@@ -75,7 +75,8 @@ func (r *runner) run(ctx context.Context, m *providerMetrics, i *invocation) (*c
 func (r *runner) runNow(ctx context.Context, i *invocation) (*credential, error) {
 	command, execute := i.InProcess, r.executeInProcess
 	if command == "" {
-		command, execute = r.locate(i.Command), r.execute
+		command, _ = locate(r.dirs, i.Command) // execute tells what is wrong with it
+		execute = r.execute
 	}
 	stdout, stderr, code, err := execute(ctx, i)
 	if ctx.Err() != nil {
@@ -103,9 +104,9 @@ var errTooLong = fmt.Errorf("%w: more than %d bytes on standard output", ErrBadA
 // execute returns what the plugin printed, the end of its standard error, and
 // its exit code.
 func (r *runner) execute(ctx context.Context, i *invocation) (stdout, stderr []byte, code int, err error) {
-	path := r.locate(i.Command)
-	if err := checkExecutable(path); err != nil {
-		return nil, nil, -1, fmt.Errorf("%w: %w", ErrPluginMissing, err)
+	path, err := locate(r.dirs, i.Command)
+	if err != nil {
+		return nil, nil, -1, err
 	}
 	limited, fail := r.limit(ctx)
 	defer fail(nil)
@@ -145,8 +146,20 @@ func (r *runner) execute(ctx context.Context, i *invocation) (stdout, stderr []b
 	case errors.As(err, &exit):
 		return out.buffer.Bytes(), end.bytes(), exit.ExitCode(), ErrPluginFailed
 	default:
-		return nil, end.bytes(), -1, fmt.Errorf("%w: %w", ErrPluginFailed, err)
+		return nil, end.bytes(), -1, fmt.Errorf("%w: %w", ErrPluginFailed, startFault(err))
 	}
+}
+
+// startFault returns why the executable could not be started. The error does not
+// repeat the path.
+func startFault(err error) error {
+	if pathError, ok := errors.AsType[*fs.PathError](err); ok {
+		err = pathError.Err
+	}
+	if errors.Is(err, syscall.ENOEXEC) {
+		return fmt.Errorf("%w (is a first line such as #!/bin/sh missing?)", err)
+	}
+	return err
 }
 
 // limit returns a context that ends with an error of the run: after the
@@ -158,43 +171,6 @@ func (r *runner) limit(ctx context.Context) (context.Context, context.CancelCaus
 		fail(cause)
 		timer.Stop()
 	}
-}
-
-// locate returns the path of the command: itself where it is absolute, else the
-// first of that name in the plugin folders. Where it is in none, that is its
-// place in the first of them.
-func (r *runner) locate(command string) string {
-	if filepath.IsAbs(command) {
-		return command
-	}
-	if runtime.GOOS == "windows" && filepath.Ext(command) == "" {
-		command += ".exe"
-	}
-	for _, dir := range r.dirs {
-		path := filepath.Join(dir, command)
-		if checkExecutable(path) == nil {
-			return path
-		}
-	}
-	return filepath.Join(r.dirs[0], command)
-}
-
-// checkExecutable returns why the file cannot be executed. The error does not
-// repeat the path.
-func checkExecutable(path string) error {
-	info, err := os.Stat(path)
-	var pathError *fs.PathError
-	switch {
-	case errors.As(err, &pathError):
-		return pathError.Err
-	case err != nil:
-		return err
-	case !info.Mode().IsRegular():
-		return errors.New("not a file")
-	case runtime.GOOS != "windows" && info.Mode().Perm()&0o111 == 0:
-		return errors.New("not executable")
-	}
-	return nil
 }
 
 // answerBuffer takes maxAnswer bytes, then calls full and takes no more.
