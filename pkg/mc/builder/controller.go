@@ -10,7 +10,6 @@ import (
 
 	"github.com/go-logr/logr"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
@@ -58,13 +57,14 @@ func TypedControllerManagedBy[request mcreconcile.ClusterAware[request]](m mcman
 
 // For sets the kind that the controller reconciles: an event of an object
 // enqueues a Request for it. It may be called once, and only for controllers
-// of Requests.
+// of Requests. With options that leave out all clusters it only names the kind,
+// for the logs and for Owns; something else must be watched then.
 func (blder *TypedBuilder[request]) For(object client.Object, opts ...ForOption) *TypedBuilder[request] {
-	if blder.forInput.object != nil {
+	if blder.forInput.called {
 		blder.forInput.err = errors.New("For(...) must be called once only: a controller reconciles one kind")
 		return blder
 	}
-	input := ForInput{object: object}
+	input := ForInput{object: object, called: true}
 	for _, opt := range opts {
 		opt.ApplyToFor(&input)
 	}
@@ -85,13 +85,14 @@ func (blder *TypedBuilder[request]) Owns(object client.Object, opts ...OwnsOptio
 }
 
 // Watches adds a kind whose events are handled by the handlers that the
-// function makes, one for each cluster.
+// function makes, one for each cluster. Where it returns none, the controller
+// reconciles nothing and says why; WithClusterFilter is what leaves clusters out.
 func (blder *TypedBuilder[request]) Watches(
 	object client.Object,
 	eventHandler mchandler.TypedEventHandlerFunc[client.Object, request],
 	opts ...WatchesOption,
 ) *TypedBuilder[request] {
-	input := WatchesInput[request]{object: object, handler: eventHandler}
+	input := WatchesInput[request]{method: "Watches", object: object, handler: eventHandler}
 	for _, opt := range opts {
 		opt.ApplyToWatches(&input)
 	}
@@ -160,7 +161,9 @@ func (blder *TypedBuilder[request]) Complete(r reconcile.TypedReconciler[request
 	return err
 }
 
-// Build builds the controller and returns it.
+// Build builds the controller and returns it. What the builder was given must
+// make the controller watch something, in some cluster or with a raw source: one
+// that is only given sources later is made with pkg/mc/controller.
 func (blder *TypedBuilder[request]) Build(r reconcile.TypedReconciler[request]) (mccontroller.TypedController[request], error) {
 	if r == nil {
 		return nil, errors.New("must provide a non-nil Reconciler")
@@ -197,21 +200,21 @@ func (blder *TypedBuilder[request]) watches() ([]WatchesInput[request], error) {
 	if blder.forInput.err != nil {
 		return nil, blder.forInput.err
 	}
-	if len(blder.ownsInput) > 0 && blder.forInput.object == nil {
+	if len(blder.ownsInput) > 0 && !blder.forInput.called {
 		return nil, errors.New("Owns() needs For(): it enqueues owners of the kind given there")
 	}
-	if len(blder.watchesInput) == 0 && len(blder.rawSources) == 0 && blder.forInput.object == nil {
+	if len(blder.watchesInput) == 0 && len(blder.rawSources) == 0 && !blder.forInput.called {
 		return nil, errors.New("the controller watches nothing and would never reconcile: use For(), Watches() or WatchesRawSource()")
 	}
 
 	var watches []WatchesInput[request]
-	if in := blder.forInput; in.object != nil {
+	if in := blder.forInput; in.called {
 		handler, err := handlerFor[request]("For", mchandler.EnqueueRequestForObject)
 		if err != nil {
 			return nil, err
 		}
 		watches = append(watches, WatchesInput[request]{
-			EngageOptions: in.EngageOptions, object: in.object, handler: handler,
+			EngageOptions: in.EngageOptions, method: "For", object: in.object, handler: handler,
 			predicates: in.predicates, projection: in.projection,
 		})
 	}
@@ -221,11 +224,12 @@ func (blder *TypedBuilder[request]) watches() ([]WatchesInput[request], error) {
 			return nil, err
 		}
 		watches = append(watches, WatchesInput[request]{
-			EngageOptions: in.EngageOptions, object: in.object, handler: handler,
+			EngageOptions: in.EngageOptions, method: "Owns", object: in.object, handler: handler,
 			predicates: in.predicates, projection: in.projection,
 		})
 	}
-	return append(watches, blder.watchesInput...), nil
+	watches = append(watches, blder.watchesInput...)
+	return watches, blder.checkAll(watches)
 }
 
 // handlerFor gives a handler of Requests the builder's request type, which is
@@ -246,30 +250,24 @@ func (in *OwnsInput) ownerOptions() []handler.OwnerOption {
 }
 
 func (blder *TypedBuilder[request]) watch(ctrl mccontroller.TypedController[request], in WatchesInput[request]) error {
-	switch {
-	case in.object == nil:
-		return errors.New("the object given to Owns() or Watches() must not be nil")
-	case in.handler == nil:
-		return fmt.Errorf("the handler for %T must not be nil", in.object)
-	}
 	predicates := append(append([]predicate.Predicate(nil), blder.globalPredicates...), in.predicates...)
-	src := mcsource.TypedKind(in.object, in.handler, predicates...).
+	src := mcsource.TypedKind(in.object, in.named(), predicates...).
 		WithProjection(in.projection.project).
 		WithClusterFilter(in.filter())
 
-	hasProvider := blder.mgr.GetProvider() != nil
-	if ptr.Deref(in.engageWithProviderClusters, hasProvider) {
+	provider, local := blder.engages(in)
+	if provider {
 		if err := ctrl.MultiClusterWatch(src); err != nil {
 			return err
 		}
 	}
-	if ptr.Deref(in.engageWithLocalCluster, !hasProvider) {
-		local, watched, err := src.ForCluster(mcmanager.LocalCluster, blder.mgr.GetLocalManager())
+	if local {
+		localSource, watched, err := src.ForCluster(mcmanager.LocalCluster, blder.mgr.GetLocalManager())
 		if err != nil {
 			return err
 		}
 		if watched {
-			return ctrl.Watch(local)
+			return ctrl.Watch(localSource)
 		}
 	}
 	return nil

@@ -4,13 +4,16 @@
 package builder_test
 
 import (
+	"context"
 	"slices"
 	"testing"
 
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/cluster"
+	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	mcbuilder "github.com/rollcall-dev/rollcall/pkg/mc/builder"
 	mchandler "github.com/rollcall-dev/rollcall/pkg/mc/handler"
@@ -47,6 +50,11 @@ var watches = []watch{
 	{"WatchesMetadata", func(b *mcbuilder.Builder, opts ...mcbuilder.EngageOptions) *mcbuilder.Builder {
 		return b.WatchesMetadata(&corev1.ConfigMap{}, mchandler.EnqueueRequestForObject, options[mcbuilder.WatchesOption](opts)...)
 	}},
+}
+
+// silence is a source without events, for controllers that watch nothing else.
+func silence(context.Context, workqueue.TypedRateLimitingInterface[mcreconcile.Request]) error {
+	return nil
 }
 
 func TestWhichClustersAreWatched(t *testing.T) {
@@ -120,7 +128,11 @@ func TestWhichClustersAreWatched(t *testing.T) {
 					mgr = newManager(t, world.local, nil)
 				}
 				rec := &recorder[mcreconcile.Request]{}
-				g.Expect(w.watch(mcbuilder.ControllerManagedBy(mgr).Named("test"), tc.options...).Complete(rec)).To(Succeed())
+				b := w.watch(mcbuilder.ControllerManagedBy(mgr).Named("test"), tc.options...)
+				if len(tc.want) == 0 {
+					b.WatchesRawSource(source.TypedFunc[mcreconcile.Request](silence))
+				}
+				g.Expect(b.Complete(rec)).To(Succeed())
 				all, clusters := witness(t, mgr), 3
 				if tc.noProvider {
 					clusters = 1

@@ -10,20 +10,31 @@ import (
 
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/cluster"
+	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	mcbuilder "github.com/rollcall-dev/rollcall/pkg/mc/builder"
 	mccontroller "github.com/rollcall-dev/rollcall/pkg/mc/controller"
+	mchandler "github.com/rollcall-dev/rollcall/pkg/mc/handler"
 	mcmanager "github.com/rollcall-dev/rollcall/pkg/mc/manager"
 	"github.com/rollcall-dev/rollcall/pkg/mc/mctest"
+	"github.com/rollcall-dev/rollcall/pkg/mc/multicluster"
 	mcreconcile "github.com/rollcall-dev/rollcall/pkg/mc/reconcile"
 )
 
 // unknown is in no scheme.
 type unknown struct{ corev1.ConfigMap }
 
+// noHandler is a function that has no handler for any cluster.
+func noHandler(multicluster.ClusterName, cluster.Cluster) mchandler.EventHandler {
+	return nil
+}
+
 func TestMisuse(t *testing.T) {
 	type job = mcreconcile.WithCluster[string]
-	mgr := newManager(t, mctest.New(t), nil)
+	local := mctest.New(t)
+	mgr, withProvider := newManager(t, local, nil), newManager(t, local, &provider{})
 	rec, jobs := &recorder[mcreconcile.Request]{}, &recorder[job]{}
 	build := func(b *mcbuilder.Builder) error { return b.Complete(rec) }
 	on := mcbuilder.ControllerManagedBy
@@ -70,9 +81,103 @@ func TestMisuse(t *testing.T) {
 			want:  "the controller needs a name: use For() or Named()",
 		},
 		{
-			name:  "no object",
+			name:  "no object to reconcile",
+			build: func() error { return build(on(mgr).For(nil)) },
+			want:  "For(...): the object must not be nil",
+		},
+		{
+			name:  "no object to reconcile, but a type of one",
+			build: func() error { return build(on(mgr).For((*corev1.ConfigMap)(nil))) },
+			want:  "For(...): the object must not be nil",
+		},
+		{
+			name:  "no object to reconcile, and a second one",
+			build: func() error { return build(on(mgr).For(nil).For(&corev1.ConfigMap{})) },
+			want:  "For(...) must be called once only",
+		},
+		{
+			name:  "no object to own",
 			build: func() error { return build(on(mgr).For(&corev1.ConfigMap{}).Owns(nil)) },
-			want:  "the object given to Owns() or Watches() must not be nil",
+			want:  "Owns(...): the object must not be nil",
+		},
+		{
+			name: "no object to watch",
+			build: func() error {
+				return build(on(mgr).Named("test").Watches(nil, mchandler.EnqueueRequestForObject))
+			},
+			want: "Watches(...): the object must not be nil",
+		},
+		{
+			name: "no metadata to watch",
+			build: func() error {
+				return build(on(mgr).Named("test").WatchesMetadata(nil, mchandler.EnqueueRequestForObject))
+			},
+			want: "Watches(...): the object must not be nil",
+		},
+		{
+			name:  "no source",
+			build: func() error { return build(on(mgr).For(&corev1.ConfigMap{}).WatchesRawSource(nil)) },
+			want:  "the source given to WatchesRawSource must not be nil",
+		},
+		{
+			name: "no source, but a type of one",
+			build: func() error {
+				return build(on(mgr).For(&corev1.ConfigMap{}).WatchesRawSource(source.TypedFunc[mcreconcile.Request](nil)))
+			},
+			want: "the source given to WatchesRawSource must not be nil",
+		},
+		{
+			name: "no filter of clusters, beside one",
+			build: func() error {
+				return build(on(mgr).For(&corev1.ConfigMap{}, mcbuilder.WithClusterFilter(nil),
+					mcbuilder.WithClusterFilter(func(multicluster.ClusterName, cluster.Cluster) bool { return true })))
+			},
+			want: "the function given to WithClusterFilter must not be nil",
+		},
+		{
+			name: "no provider whose clusters are watched",
+			build: func() error {
+				return build(on(mgr).For(&corev1.ConfigMap{}, mcbuilder.WithClustersFromProvider(t.Context(), (*provider)(nil))))
+			},
+			want: "the provider given to WithClustersFromProvider must not be nil",
+		},
+		{
+			name:  "no predicate",
+			build: func() error { return build(on(mgr).For(&corev1.ConfigMap{}, mcbuilder.WithPredicates(nil))) },
+			want:  "For(*v1.ConfigMap): the predicates must not be nil",
+		},
+		{
+			name:  "no predicate for all",
+			build: func() error { return build(on(mgr).For(&corev1.ConfigMap{}).WithEventFilter(nil)) },
+			want:  "the predicate given to WithEventFilter must not be nil",
+		},
+		{
+			name: "no handler for the local cluster",
+			build: func() error {
+				return build(on(mgr).Named("test").Watches(&corev1.Secret{}, noHandler))
+			},
+			want: "the function given to Watches(*v1.Secret) returned no handler",
+		},
+		{
+			name: "a kind to reconcile in no cluster",
+			build: func() error {
+				return build(on(withProvider).For(&corev1.ConfigMap{}, mcbuilder.WithEngageWithProviderClusters(false)))
+			},
+			want: "For(*v1.ConfigMap) watches no cluster: use WithEngageWithLocalCluster(true)",
+		},
+		{
+			name: "a kind to reconcile in no cluster, where there is no provider",
+			build: func() error {
+				return build(on(mgr).For(&corev1.ConfigMap{}, mcbuilder.WithEngageWithLocalCluster(false)))
+			},
+			want: "For(*v1.ConfigMap) watches no cluster: use WithEngageWithLocalCluster(true)",
+		},
+		{
+			name: "a kind to watch in no cluster",
+			build: func() error {
+				return build(on(withProvider).Named("test").Watches(&corev1.Secret{}, mchandler.EnqueueRequestForObject, mcbuilder.WithEngageWithProviderClusters(false)))
+			},
+			want: "Watches(*v1.Secret) watches no cluster: use WithEngageWithLocalCluster(true)",
 		},
 		{
 			name:  "no handler",
@@ -96,6 +201,26 @@ func TestMisuse(t *testing.T) {
 			NewWithT(t).Expect(tc.build()).To(MatchError(ContainSubstring(tc.want)))
 		})
 	}
+}
+
+func TestAClusterWithoutAHandlerIsNamedWithTheWatchThatHasNone(t *testing.T) {
+	g := NewWithT(t)
+	w, rec := newWorld(t, []client.Object{secret("a")}), &recorder[mcreconcile.Request]{}
+	ctrl, err := mcbuilder.ControllerManagedBy(w.mgr).Named("test").
+		Watches(&corev1.Secret{}, func(name multicluster.ClusterName, cl cluster.Cluster) mchandler.EventHandler {
+			if name == "us" {
+				return nil
+			}
+			return mchandler.EnqueueRequestForObject(name, cl)
+		}).Build(rec)
+	g.Expect(err).NotTo(HaveOccurred())
+	start(t, w.mgr)
+	g.Eventually(rec.seen).WithTimeout(patience).Should(ConsistOf("eu/default/a"))
+	g.Eventually(ctrl.(mccontroller.StatusReporter).ClusterStatus).WithTimeout(patience).Should(ContainElement(And(
+		HaveField("ClusterName", Equal(multicluster.ClusterName("us"))),
+		HaveField("LastError", ContainSubstring("the function given to Watches(*v1.Secret) returned no handler")),
+	)))
+	g.Expect(rec.seen()).To(ConsistOf("eu/default/a"))
 }
 
 func TestANameIsTakenOnce(t *testing.T) {

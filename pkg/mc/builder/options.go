@@ -5,6 +5,7 @@ package builder
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -42,6 +43,7 @@ type WatchesOption interface {
 type ForInput struct {
 	EngageOptions
 
+	called     bool
 	object     client.Object
 	predicates []predicate.Predicate
 	projection projection
@@ -62,6 +64,7 @@ type OwnsInput struct {
 type WatchesInput[request mcreconcile.ClusterAware[request]] struct {
 	EngageOptions
 
+	method     string // For, Owns or Watches
 	object     client.Object
 	handler    mchandler.TypedEventHandlerFunc[client.Object, request]
 	predicates []predicate.Predicate
@@ -95,6 +98,7 @@ type EngageOptions struct {
 	engageWithLocalCluster     *bool
 	engageWithProviderClusters *bool
 	filters                    []ClusterFilterFunc
+	mistake                    error
 }
 
 // WithEngageWithLocalCluster says whether to watch the local cluster. Defaults
@@ -114,6 +118,9 @@ func WithEngageWithProviderClusters(engage bool) EngageOptions {
 // start there and is made anew, and by Build for the local cluster where that is
 // watched. It may be called from any goroutine, and must not block.
 func WithClusterFilter(filter ClusterFilterFunc) EngageOptions {
+	if filter == nil {
+		return EngageOptions{mistake: errors.New("the function given to WithClusterFilter must not be nil")}
+	}
 	return EngageOptions{filters: []ClusterFilterFunc{filter}}
 }
 
@@ -121,6 +128,9 @@ func WithClusterFilter(filter ClusterFilterFunc) EngageOptions {
 // manager's, or one that it is composed of. The latter may know a cluster by
 // what is left of its name after a prefix.
 func WithClustersFromProvider(ctx context.Context, provider multicluster.Provider) EngageOptions {
+	if missing(provider) {
+		return EngageOptions{mistake: errors.New("the provider given to WithClustersFromProvider must not be nil")}
+	}
 	return WithClusterFilter(func(clusterName multicluster.ClusterName, cl cluster.Cluster) bool {
 		for i := range clusterName {
 			if own, err := provider.Get(ctx, clusterName[i:]); err == nil && identity.Same(own, cl) {
@@ -152,6 +162,9 @@ func (w *EngageOptions) merge(other EngageOptions) {
 	}
 	if other.engageWithProviderClusters != nil {
 		w.engageWithProviderClusters = other.engageWithProviderClusters
+	}
+	if other.mistake != nil {
+		w.mistake = other.mistake
 	}
 	w.filters = append(w.filters, other.filters...)
 }

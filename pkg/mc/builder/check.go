@@ -1,0 +1,92 @@
+// Copyright The Rollcall Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package builder
+
+import (
+	"errors"
+	"fmt"
+	"reflect"
+	"slices"
+
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/cluster"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	mchandler "github.com/rollcall-dev/rollcall/pkg/mc/handler"
+	"github.com/rollcall-dev/rollcall/pkg/mc/multicluster"
+)
+
+// checkAll returns what is wrong with what the builder was given, before
+// anything is made of it.
+func (blder *TypedBuilder[request]) checkAll(watches []WatchesInput[request]) error {
+	for _, in := range watches {
+		if err := in.check(); err != nil {
+			return err
+		}
+	}
+	if slices.ContainsFunc(blder.globalPredicates, missing[predicate.Predicate]) {
+		return errors.New("the predicate given to WithEventFilter must not be nil")
+	}
+	if slices.ContainsFunc(blder.rawSources, missing[source.TypedSource[request]]) {
+		return errors.New("the source given to WatchesRawSource must not be nil")
+	}
+	if len(blder.rawSources) > 0 || slices.ContainsFunc(watches, blder.watchesACluster) {
+		return nil
+	}
+	return fmt.Errorf("%s(%T) watches no cluster: use WithEngageWithLocalCluster(true) or WithEngageWithProviderClusters(true), or watch something else",
+		watches[0].method, watches[0].object)
+}
+
+func (in *WatchesInput[request]) check() error {
+	switch {
+	case missing(in.object):
+		return fmt.Errorf("%s(...): the object must not be nil", in.method)
+	case in.handler == nil:
+		return fmt.Errorf("the handler for %T must not be nil", in.object)
+	case slices.ContainsFunc(in.predicates, missing[predicate.Predicate]):
+		return fmt.Errorf("%s(%T): the predicates must not be nil", in.method, in.object)
+	default:
+		return in.mistake
+	}
+}
+
+// engages says which clusters are watched.
+func (blder *TypedBuilder[request]) engages(in WatchesInput[request]) (provider, local bool) {
+	hasProvider := blder.mgr.GetProvider() != nil
+	return ptr.Deref(in.engageWithProviderClusters, hasProvider), ptr.Deref(in.engageWithLocalCluster, !hasProvider)
+}
+
+func (blder *TypedBuilder[request]) watchesACluster(in WatchesInput[request]) bool {
+	provider, local := blder.engages(in)
+	return provider || local
+}
+
+// named says where handlers were to come from if there is none for a cluster:
+// the sources that would miss it do not know.
+func (in *WatchesInput[request]) named() mchandler.TypedEventHandlerFunc[client.Object, request] {
+	return func(name multicluster.ClusterName, cl cluster.Cluster) handler.TypedEventHandler[client.Object, request] {
+		h := in.handler(name, cl)
+		if h == nil {
+			// The one way to fail; the source makes it an error of the cluster.
+			panic(fmt.Sprintf("the function given to %s(%T) returned no handler", in.method, in.object))
+		}
+		return h
+	}
+}
+
+// missing tells a nil, be it one with a type, of which a use would panic.
+func missing[T any](given T) bool {
+	v := reflect.ValueOf(given)
+	switch v.Kind() {
+	case reflect.Invalid:
+		return true
+	case reflect.Pointer, reflect.Func:
+		return v.IsNil()
+	default:
+		return false
+	}
+}
