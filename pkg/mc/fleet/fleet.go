@@ -90,8 +90,9 @@ func (f *Fleet) credentialsChanged() {
 // where the cluster is on the roll but not engaged, or may be on the roll, as
 // the inventory has not been read yet.
 func (f *Fleet) Get(_ context.Context, clusterName multicluster.ClusterName) (cluster.Cluster, error) {
+	synced := f.synced.Load() // first: the cluster may be put, and all be read, meanwhile
 	k, ok := f.keepers.Load(clusterName)
-	if !ok && !f.synced.Load() {
+	if !ok && !synced {
 		return nil, multicluster.NotReadyError(clusterName, unread)
 	}
 	if !ok {
