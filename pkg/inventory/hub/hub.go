@@ -142,6 +142,12 @@ func (s *Source) String() string {
 	if s.namespaces[0] != "" {
 		text += fmt.Sprintf(" in namespace %q", strings.Join(s.namespaces, ", "))
 	}
+	if selector := s.options.LabelSelector; selector != nil && !selector.Empty() {
+		text += fmt.Sprintf(" with labels %q", selector)
+	}
+	if selector := s.options.FieldSelector; selector != nil && !selector.Empty() {
+		text += fmt.Sprintf(" with fields %q", selector)
+	}
 	if s.options.Placement != nil {
 		text += " decided on by " + s.options.Placement.String()
 	}
@@ -154,6 +160,7 @@ func (s *Source) String() string {
 func (s *Source) Run(ctx context.Context, sink inventory.Sink) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
+	log.FromContext(ctx).Info("Reading the hub", "what", s.String())
 	r := &reader{source: s, events: make(chan func(*view))}
 	v := newView(log.FromContext(ctx), sink, &s.options)
 	if err := r.start(ctx, v); err != nil {

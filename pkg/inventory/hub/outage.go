@@ -50,6 +50,9 @@ func (o *outages) note(ctx context.Context, what target, err error) {
 		reason = fmt.Sprintf("the hub does not serve %s (is the CRD of %s installed?)", what.resource, what.kep)
 	case apierrors.IsForbidden(err):
 		reason = fmt.Sprintf("not allowed to list and watch %s in the hub", what)
+		if what.namespace == "" {
+			reason = fmt.Sprintf("not allowed to list and watch %s in all namespaces of the hub; where there are rights in some, name these in the options", what)
+		}
 	case apierrors.IsUnauthorized(err):
 		reason = "the hub does not accept the credentials"
 	default:

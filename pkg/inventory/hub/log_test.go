@@ -1,0 +1,41 @@
+// Copyright The Rollcall Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package hub_test
+
+import (
+	"testing"
+
+	. "github.com/onsi/gomega"
+	"k8s.io/apimachinery/pkg/labels"
+
+	"github.com/rollcall-dev/rollcall/pkg/inventory/hub"
+	"github.com/rollcall-dev/rollcall/pkg/mc/mctest"
+)
+
+func TestTheLogSaysWhatIsReadAndWhatRightsAreMissing(t *testing.T) {
+	for _, tc := range []struct {
+		name          string
+		options       hub.Options
+		read, refused string
+	}{
+		{
+			"the whole hub", hub.Options{LabelSelector: labels.Set{"env": "test"}.AsSelector()},
+			`"what"="ClusterProfiles of the hub with labels \"env=test\""`,
+			"in all namespaces of the hub; where there are rights in some, name these",
+		},
+		{
+			"one namespace", hub.Options{Namespace: "flet"},
+			`"what"="ClusterProfiles of the hub in namespace \"flet\""`,
+			`clusterprofiles in namespace \"flet\" in the hub`,
+		},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			c := newHub(t)
+			c.Fault(mctest.Forbidden.On("clusterprofiles"))
+			logged := &lines{}
+			run(t, c, tc.options, logged)
+			NewWithT(t).Eventually(logged.text).WithTimeout(patience).Should(And(ContainSubstring(tc.read), ContainSubstring(tc.refused)))
+		})
+	}
+}
