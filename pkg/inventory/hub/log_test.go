@@ -27,7 +27,7 @@ func TestTheLogSaysWhatIsReadAndWhatRightsAreMissing(t *testing.T) {
 		{
 			"one namespace", hub.Options{Namespace: "flet"},
 			`"what"="ClusterProfiles of the hub in namespace \"flet\""`,
-			`clusterprofiles in namespace \"flet\" in the hub`,
+			`ClusterProfiles in namespace \"flet\" in the hub`,
 		},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
