@@ -86,7 +86,7 @@ func (e *endpoint) proxy() func(*http.Request) (*url.URL, error) {
 	return func(*http.Request) (*url.URL, error) { return proxy, err }
 }
 
-// Errors of these do not repeat the URL: it may have a password in it.
+// Errors of these repeat no URL that may have a password in it.
 
 func parseServer(server string, plainHTTP bool) (*url.URL, error) {
 	if server == "" {
@@ -94,8 +94,8 @@ func parseServer(server string, plainHTTP bool) (*url.URL, error) {
 	}
 	parsed, err := url.Parse(server)
 	switch {
-	case err != nil:
-		return nil, fmt.Errorf("not a URL")
+	case err != nil || !strings.Contains(server, "://"):
+		return nil, notURL(server, "https://host:port")
 	case parsed.User != nil:
 		return nil, fmt.Errorf("must not have user information")
 	case parsed.Scheme != "https" && (parsed.Scheme != "http" || !plainHTTP):
@@ -111,8 +111,8 @@ func parseServer(server string, plainHTTP bool) (*url.URL, error) {
 func parseProxy(proxy string) (*url.URL, error) {
 	parsed, err := url.Parse(proxy)
 	switch {
-	case err != nil:
-		return nil, fmt.Errorf("not a URL")
+	case err != nil || !strings.Contains(proxy, "://"):
+		return nil, notURL(proxy, "http://host:port")
 	case parsed.User != nil:
 		return nil, fmt.Errorf("must not have user information, no secret belongs in a profile")
 	case parsed.Hostname() == "":
@@ -123,6 +123,16 @@ func parseProxy(proxy string) (*url.URL, error) {
 		return parsed, nil
 	}
 	return nil, fmt.Errorf("must be an http, https or socks5 URL")
+}
+
+// notURL is the error for a text that is no URL, which is shown unless there may
+// be more in it than a host and a path.
+func notURL(text, example string) error {
+	const limit = 200
+	if len(text) > limit || strings.ContainsAny(text, "@?#") {
+		return fmt.Errorf("not a URL like %s", example)
+	}
+	return fmt.Errorf("%q is not a URL like %s", text, example)
 }
 
 // hostPort returns the URL's host in lower case and its port, also where that
