@@ -139,9 +139,12 @@ func WithLocalFieldIndexes(index bool) Option {
 
 // New returns a manager for the local cluster that the config leads to and for
 // the clusters of the provider. A nil provider gives a manager of the local
-// cluster alone. A provider that is a multicluster.ProviderRunnable is started
+// cluster alone; a nil pointer that has a provider's type is an error. A provider that is a multicluster.ProviderRunnable is started
 // by the manager, on the elected leader unless an option says otherwise.
 func New(config *rest.Config, provider multicluster.Provider, opts manager.Options, mcOpts ...Option) (Manager, error) {
+	if err := checkProvider(provider); err != nil {
+		return nil, err
+	}
 	local, err := manager.New(config, opts)
 	if err != nil {
 		return nil, err
@@ -152,6 +155,9 @@ func New(config *rest.Config, provider multicluster.Provider, opts manager.Optio
 // WithMultiCluster is New for a manager of controller-runtime that exists
 // already. The result takes it over: start the result, not mgr.
 func WithMultiCluster(mgr manager.Manager, provider multicluster.Provider, mcOpts ...Option) (Manager, error) {
+	if err := checkProvider(provider); err != nil {
+		return nil, err
+	}
 	m := &mcManager{local: mgr, provider: provider}
 	for _, opt := range mcOpts {
 		opt(m)

@@ -288,3 +288,28 @@ func TestAManagerThatCannotBeMade(t *testing.T) {
 	g.Expect(err).To(HaveOccurred())
 	g.Expect(mgr).To(BeNil())
 }
+
+func TestANilProviderWithATypeIsNoProvider(t *testing.T) {
+	const want = "the provider is a nil *manager_test.runningProvider: for a manager of the local cluster alone, pass nil without a type"
+	for name, manage := range map[string]func(multicluster.Provider) (mcmanager.Manager, error){
+		"for a new manager, of which nothing is made": func(p multicluster.Provider) (mcmanager.Manager, error) {
+			return mcmanager.New(nil, p, mcmanager.Options{})
+		},
+		"for a manager that exists, to which nothing is added": func(p multicluster.Provider) (mcmanager.Manager, error) {
+			local := &fakeManager{}
+			defer func() {
+				if len(local.added) > 0 {
+					t.Error("something was added")
+				}
+			}()
+			return mcmanager.WithMultiCluster(local, p)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			mgr, err := manage((*runningProvider)(nil))
+			g.Expect(err).To(MatchError(want))
+			g.Expect(mgr).To(BeNil())
+		})
+	}
+}

@@ -5,6 +5,8 @@ package manager
 
 import (
 	"context"
+	"fmt"
+	"reflect"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -22,6 +24,15 @@ func WithProviderNeedLeaderElection(need bool) Option {
 	return func(m *mcManager) {
 		m.providerOnAllReplicas = !need
 	}
+}
+
+// checkProvider refuses a nil pointer, which is not nil as a Provider: it would
+// panic when first asked for a cluster.
+func checkProvider(provider multicluster.Provider) error {
+	if v := reflect.ValueOf(provider); v.Kind() == reflect.Pointer && v.IsNil() {
+		return fmt.Errorf("the provider is a nil %T: for a manager of the local cluster alone, pass nil without a type", provider)
+	}
+	return nil
 }
 
 // providerRunnable runs the provider, and runs it again when it fails.
