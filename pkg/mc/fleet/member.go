@@ -194,7 +194,7 @@ func (m *member) workLocked(f func()) bool {
 func (m *member) end() <-chan struct{} {
 	m.mu.Lock() // who has it may begin to work still
 	if m.turn != nil {
-		m.endLocked(m.turn)
+		m.endTurnLocked(m.turn)
 	}
 	m.mu.Unlock()
 	ended := make(chan struct{})

@@ -90,7 +90,7 @@ func serve(k *keeper, m *member) error {
 func (s *service) settle() (stop func()) {
 	s.member.mu.Lock()
 	first := s.member.turn
-	s.member.boundLocked(first)
+	s.member.boundTurnLocked(first)
 	s.member.mu.Unlock()
 	ctx, cancel := within(s.ctx, s.fleet.options.Clock, s.fleet.options.ConnectTimeout, "first listing")
 	var settling sync.WaitGroup

@@ -81,48 +81,35 @@ func (m *member) firstTurn(p *place) {
 	close(m.turn.taken)
 }
 
+// takeTurn waits for the turn's place, which the cluster keeps if it answers.
 func (m *member) takeTurn(ctx context.Context, t *turn) {
 	defer close(t.taken)
 	p, err := m.fleet.gate.enter(ctx, untried)
-	if err != nil {
-		m.fail(t, err)
-		return
-	}
-	if err = m.answers(ctx); err == nil {
-		err = p.confirm(ctx)
+	if err == nil {
+		if err = m.answers(ctx); err == nil {
+			err = p.confirm(ctx)
+		}
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if err == nil {
 		err = context.Cause(ctx) // who wanted it may have gone
 	}
+	t.place, t.err = p, err
 	if err != nil {
-		p.leave()
-		m.failLocked(t, err)
+		m.endTurnLocked(t)
 		return
 	}
-	t.place = p
-	m.boundLocked(t)
+	m.boundTurnLocked(t)
 }
 
-// boundLocked has the place lost when it has not been given back in time.
-func (m *member) boundLocked(t *turn) {
+// boundTurnLocked has the place lost when it has not been given back in time.
+func (m *member) boundTurnLocked(t *turn) {
 	t.limit = afterFunc(m.fleet.options.Clock, m.fleet.options.ConnectTimeout, func() {
 		m.mu.Lock()
 		defer m.mu.Unlock()
-		m.endLocked(t)
+		m.endTurnLocked(t)
 	})
-}
-
-func (m *member) fail(t *turn, err error) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.failLocked(t, err)
-}
-
-func (m *member) failLocked(t *turn, err error) {
-	t.err = err
-	m.endLocked(t)
 }
 
 // leaveTurn gives up one share of it.
@@ -131,13 +118,13 @@ func (m *member) leaveTurn(t *turn) {
 	defer m.mu.Unlock()
 	t.sharers--
 	if t.sharers == 0 {
-		m.endLocked(t)
+		m.endTurnLocked(t)
 	}
 }
 
-// endLocked gives the place up, whoever shares it still. Whoever comes now has
-// another turn.
-func (m *member) endLocked(t *turn) {
+// endTurnLocked gives the place up, whoever shares it still. Whoever comes now
+// has another turn.
+func (m *member) endTurnLocked(t *turn) {
 	if m.turn == t {
 		m.turn = nil
 	}
