@@ -25,6 +25,7 @@ func TestAnAddedClusterRunsIsFoundAndIsEngaged(t *testing.T) {
 		w.engagements.then = func() { g.Expect(w.Get(t.Context(), "eu")).To(BeIdenticalTo(eu)) }
 		g.Expect(w.add("eu", eu)).To(Succeed())
 
+		synctest.Wait() // it returns when Start is about to be called
 		g.Expect(eu.runs()).To(BeTrue())
 		g.Expect(w.GetTyped(t.Context(), "eu")).To(BeIdenticalTo(eu))
 		g.Expect(w.ClusterNames()).To(HaveExactElements(multicluster.ClusterName("eu")))

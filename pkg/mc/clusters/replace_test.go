@@ -24,6 +24,7 @@ func TestAnEqualClusterReplacesNothing(t *testing.T) {
 		g.Expect(w.addOrReplace("eu", equal)).To(Succeed())
 
 		g.Expect(w.Get(t.Context(), "eu")).To(BeIdenticalTo(first))
+		synctest.Wait() // it returns when Start is about to be called
 		g.Expect(first.runs()).To(BeTrue())
 		g.Expect(equal.starts()).To(BeZero())
 		g.Expect(w.engagements.list()).To(HaveLen(1))
