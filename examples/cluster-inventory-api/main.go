@@ -10,6 +10,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"os"
@@ -44,6 +45,12 @@ func run() error {
 	metricsAddress := flag.String("metrics-bind-address", "0", "`address` that serves the metrics, such as :8080; 0 for none")
 	flag.Parse()
 	ctrl.SetLogger(zap.New(zap.UseFlagOptions(&logOptions)))
+	switch {
+	case flag.NArg() > 0:
+		return fmt.Errorf("unexpected argument %q", flag.Arg(0))
+	case credentialOptions.ProviderFile == "":
+		return errors.New("--clusterprofile-provider-file must be given")
+	}
 	ctx := ctrl.SetupSignalHandler()
 
 	resolver, err := credentials.New(credentialOptions)

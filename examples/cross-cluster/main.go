@@ -8,6 +8,7 @@ package main
 import (
 	"errors"
 	"flag"
+	"fmt"
 	"os"
 
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -33,7 +34,12 @@ func run() error {
 	from := flag.String("from", "", "`name` of the cluster to copy from, the namespace/name of its profile")
 	flag.Parse()
 	ctrl.SetLogger(zap.New())
-	if *from == "" {
+	switch {
+	case flag.NArg() > 0:
+		return fmt.Errorf("unexpected argument %q", flag.Arg(0))
+	case credentialOptions.ProviderFile == "":
+		return errors.New("--clusterprofile-provider-file must be given")
+	case *from == "":
 		return errors.New("--from must be given")
 	}
 	ctx := ctrl.SetupSignalHandler()

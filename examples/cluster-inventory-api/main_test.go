@@ -1,0 +1,46 @@
+// Copyright The Rollcall Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"errors"
+	"os"
+	"os/exec"
+	"testing"
+
+	. "github.com/onsi/gomega"
+)
+
+// The test binary is the example where this variable is set.
+const programVariable = "ROLLCALL_EXAMPLE"
+
+func TestMain(m *testing.M) {
+	if os.Getenv(programVariable) != "" {
+		main()
+		return
+	}
+	os.Exit(m.Run())
+}
+
+func TestWrongFlagsAreToldAtTheStart(t *testing.T) {
+	for _, test := range []struct {
+		name string
+		args []string
+		text string
+	}{
+		{"no provider file", []string{}, "--clusterprofile-provider-file must be given"},
+		{"an argument that is no flag", []string{"--clusterprofile-provider-file", "a", "b"}, `unexpected argument \"b\"`},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			g := NewWithT(t)
+			command := exec.CommandContext(t.Context(), os.Args[0], test.args...)
+			command.Env = append(os.Environ(), programVariable+"=1", "KUBECONFIG=/does/not/exist")
+			output, err := command.CombinedOutput()
+			var exit *exec.ExitError
+			g.Expect(errors.As(err, &exit)).To(BeTrue(), "%v", err)
+			g.Expect(exit.ExitCode()).To(Equal(1))
+			g.Expect(string(output)).To(ContainSubstring(test.text))
+		})
+	}
+}
