@@ -221,10 +221,8 @@ func printsHelp(ctx context.Context, s *suite) error {
 		return fmt.Errorf("%s; on standard error: %s", o.end(), o.complaint())
 	case len(o.stdout) == 0:
 		return errors.New("there is nothing on standard output")
-	case s.shows(o.stdout):
-		return errors.New("the help shows a secret")
 	}
-	return nil
+	return s.shows("the help", o.stdout)
 }
 
 // endsAfter is left out where the system has no such signals.

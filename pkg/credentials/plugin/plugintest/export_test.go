@@ -6,13 +6,19 @@ package plugintest
 import (
 	"context"
 	"fmt"
+	"slices"
 )
 
-// CheckOne runs the check of that name alone.
-func CheckOne(ctx context.Context, command Command, name string) error {
+// CheckOne runs the check of that name alone, after those before it, whose
+// outcome does not matter.
+func CheckOne(ctx context.Context, command Command, name string, before ...string) error {
+	s := newSuite(command)
 	for _, check := range checks() {
-		if check.name == name {
-			return check.run(ctx, newSuite(command))
+		switch {
+		case check.name == name:
+			return check.run(ctx, s)
+		case slices.Contains(before, check.name):
+			_ = check.run(ctx, s)
 		}
 	}
 	return fmt.Errorf("there is no check %q", name)

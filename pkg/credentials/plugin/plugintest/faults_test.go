@@ -134,6 +134,10 @@ var faults = map[string]func(){
 	"token on stderr": before(func() {
 		fmt.Fprintln(os.Stderr, "obtained", token)
 	}),
+	"short token": func() {
+		stdout, stderr, code := runGood(os.Args[1:], os.Environ())
+		tell(strings.ReplaceAll(stdout, token, "cred"), stderr, code)
+	},
 	"own secret on stderr": failing(func(stderr string) (string, string, int) {
 		return "", strings.TrimSpace(stderr) + " with own-secret\n", 1
 	}),

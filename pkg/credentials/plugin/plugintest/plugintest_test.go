@@ -99,7 +99,7 @@ func TestFaultsAreFound(t *testing.T) {
 		{"expired", "answers in v1 when asked in v1", "the credential expired at 2001-01-01T00:00:00Z"},
 		{"expiry in seconds", "answers in v1 when asked in v1", `expirationTimestamp is "1700000000"`},
 		{"endless answer", "answers in v1 when asked in v1", "the answer has"},
-		{"token on stderr", "answers in v1 when asked in v1", "standard error shows a secret"},
+		{"token on stderr", "answers in v1 when asked in v1", "standard error shows the credential's token, or contains it by chance"},
 		{"own secret on stderr", "fails cleanly when the request is garbage", "standard error shows a secret"},
 		{"own secret in the help", "prints a help without a request", "the help shows a secret"},
 		{"leaves a file", "answers in v1 when asked in v1", `the run left "token.json" in the working directory`},
@@ -137,6 +137,12 @@ func TestFaultsAreFound(t *testing.T) {
 			g.Expect(err.Error()).NotTo(ContainSubstring(token), "no credential is shown")
 		})
 	}
+}
+
+func TestAShortTokenMayBeInTheHelpByChance(t *testing.T) {
+	g := NewWithT(t)
+	err := plugintest.CheckOne(t.Context(), command(t, "short token"), "prints a help without a request", "answers in v1 when asked in v1")
+	g.Expect(err).To(MatchError("the help shows the credential's token, or contains it by chance: use a longer token in the test"))
 }
 
 func TestAPluginThatCannotBeRun(t *testing.T) {

@@ -31,8 +31,8 @@ const (
 type suite struct {
 	command Command
 
-	mu      sync.Mutex
-	secrets []string // guarded by mu: those given, and those of answers so far
+	mu       sync.Mutex
+	answered []string // guarded by mu: the secrets of answers so far
 }
 
 func newSuite(command Command) *suite {
@@ -44,7 +44,8 @@ func newSuite(command Command) *suite {
 	if command.Timeout <= 0 {
 		command.Timeout = 30 * time.Second
 	}
-	return &suite{command: command, secrets: slices.Clone(command.Secrets)}
+	command.Secrets = slices.Clone(command.Secrets)
+	return &suite{command: command}
 }
 
 // variation is how one run differs from the command.
@@ -177,25 +178,25 @@ func leftovers(dir string) error {
 // where none may be.
 func (s *suite) guardSecrets(o *outcome) error {
 	s.mu.Lock()
-	defer s.mu.Unlock()
 	for _, secret := range secretsIn(o.stdout) {
-		if !slices.Contains(s.secrets, secret) {
-			s.secrets = append(s.secrets, secret)
+		if !slices.Contains(s.answered, secret) {
+			s.answered = append(s.answered, secret)
 		}
 	}
-	for _, secret := range s.secrets {
-		if secret != "" && bytes.Contains(o.stderr, []byte(secret)) {
-			return errors.New("standard error shows a secret")
-		}
-	}
-	return nil
+	s.mu.Unlock()
+	return s.shows("standard error", o.stderr)
 }
 
-// shows tells whether there is a known secret in the text.
-func (s *suite) shows(text []byte) bool {
+// shows returns an error where there is a known secret in the text.
+func (s *suite) shows(what string, text []byte) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return slices.ContainsFunc(s.secrets, func(secret string) bool {
-		return secret != "" && bytes.Contains(text, []byte(secret))
-	})
+	inText := func(secret string) bool { return secret != "" && bytes.Contains(text, []byte(secret)) }
+	switch {
+	case slices.ContainsFunc(s.command.Secrets, inText):
+		return fmt.Errorf("%s shows a secret", what)
+	case slices.ContainsFunc(s.answered, inText):
+		return fmt.Errorf("%s shows the credential's token, or contains it by chance: use a longer token in the test", what)
+	}
+	return nil
 }
