@@ -17,19 +17,23 @@ import (
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/cluster"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	mcbuilder "github.com/rollcall-dev/rollcall/pkg/mc/builder"
 	mccontroller "github.com/rollcall-dev/rollcall/pkg/mc/controller"
+	mchandler "github.com/rollcall-dev/rollcall/pkg/mc/handler"
 	mcmanager "github.com/rollcall-dev/rollcall/pkg/mc/manager"
 	"github.com/rollcall-dev/rollcall/pkg/mc/mctest"
+	"github.com/rollcall-dev/rollcall/pkg/mc/multicluster"
 	mcreconcile "github.com/rollcall-dev/rollcall/pkg/mc/reconcile"
 )
 
 // logs keeps what is logged with one message.
 type logs struct {
-	message string
+	message   string
+	verbosity int
 
 	mu    sync.Mutex
 	lines []map[string]any
@@ -47,7 +51,7 @@ func (l *logs) logger() logr.Logger {
 		l.mu.Lock()
 		defer l.mu.Unlock()
 		l.lines = append(l.lines, line)
-	}, funcr.Options{})
+	}, funcr.Options{Verbosity: l.verbosity})
 }
 
 func (l *logs) seen() []map[string]any {
@@ -194,6 +198,31 @@ func TestAClusterThatIsNotFound(t *testing.T) {
 			g.Consistently(calls.Load).WithTimeout(calm).Should(BeEquivalentTo(1))
 		})
 	}
+}
+
+// A mapping that preserves clusters may misspell one.
+func TestARequestForAClusterThatThereIsNotIsSeenInTheLog(t *testing.T) {
+	g := NewWithT(t)
+	own := &logs{message: "Request that needs a cluster which does not exist is dropped", verbosity: 1}
+	w := newWorld(t, []client.Object{configMap("a")}, func(o *mcmanager.Options) { o.Logger = own.logger() })
+	toTypo := func(context.Context, client.Object) []mcreconcile.Request {
+		req := mcreconcile.Request{ClusterName: "uu"}
+		req.Name = "a"
+		return []mcreconcile.Request{req}
+	}
+	g.Expect(mcbuilder.ControllerManagedBy(w.mgr).Named("test").
+		Watches(&corev1.ConfigMap{}, func(multicluster.ClusterName, cluster.Cluster) mchandler.EventHandler {
+			return mchandler.TypedEnqueueRequestsFromMapFuncWithClusterPreservation(toTypo)
+		}).
+		Complete(mcreconcile.Func(func(ctx context.Context, req mcreconcile.Request) (reconcile.Result, error) {
+			_, err := w.mgr.GetCluster(ctx, req.ClusterName)
+			return reconcile.Result{}, err
+		}))).To(Succeed())
+	start(t, w.mgr)
+	g.Eventually(own.seen).WithTimeout(patience).Should(ContainElement(And(
+		HaveKeyWithValue("cluster", "uu"),
+		HaveKeyWithValue("error", `cluster "uu": cluster not found`),
+	)))
 }
 
 // A cluster that does not let a kind be watched, or does not have it, is that

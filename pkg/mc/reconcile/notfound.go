@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"time"
 
+	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/rollcall-dev/rollcall/pkg/mc/internal/parking"
@@ -17,8 +18,8 @@ import (
 
 // ClusterNotFoundWrapper passes requests to another reconciler and takes
 // multicluster.ErrClusterNotFound from it for success: a request for a cluster
-// that has left is done. Should the cluster come back, its first listing
-// enqueues its objects anew.
+// that has left is done, which is logged at V(1). Should the cluster come back,
+// its first listing enqueues its objects anew.
 //
 // A request that met multicluster.ErrClusterNotReady, because a cluster that it
 // needs is not engaged yet, waits: the controller enqueues it again when that
@@ -52,6 +53,8 @@ func (r *ClusterNotFoundWrapper[request]) Reconcile(ctx context.Context, req req
 		}
 		return reconcile.Result{RequeueAfter: notReadyRetry}, nil
 	case errors.Is(err, multicluster.ErrClusterNotFound):
+		// As a rule the cluster has left. A name that was never right looks the same.
+		log.FromContext(ctx).V(1).Info("Request that needs a cluster which does not exist is dropped", "request", req, "error", err.Error())
 		return reconcile.Result{}, nil
 	default:
 		return result, err

@@ -10,7 +10,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/go-logr/logr/funcr"
 	. "github.com/onsi/gomega"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/rollcall-dev/rollcall/pkg/mc/internal/parking"
@@ -123,6 +125,42 @@ func TestARequestThatNeedsAClusterThatIsNotReady(t *testing.T) {
 			g.Expect(err).NotTo(HaveOccurred())
 			g.Expect(result).To(Equal(tc.wantResult))
 			g.Expect(asked).To(Equal(tc.wantParked))
+		})
+	}
+}
+
+func TestARequestThatIsDroppedIsLoggedWithItsCluster(t *testing.T) {
+	gone := multicluster.NotFoundError("gone")
+	for _, tc := range []struct {
+		name      string
+		verbosity int
+		err       error
+		want      []string // JSON of the lines
+	}{
+		{
+			name: "and with the cluster that it needs", verbosity: 1, err: gone,
+			want: []string{`{
+				"logger": "", "level": 1, "msg": "Request that needs a cluster which does not exist is dropped",
+				"request": {"cluster": "eu", "namespace": "ns", "name": "pod"}, "error": "cluster \"gone\": cluster not found"
+			}`},
+		},
+		{name: "unless that is too much", verbosity: 0, err: gone},
+		{name: "but not where it waits for the cluster", verbosity: 1, err: multicluster.NotReadyError("gone", "Connecting")},
+		{name: "but not where it is passed on", verbosity: 1, err: errors.New("other")},
+		{name: "but not where it succeeds", verbosity: 1},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			var lines []string
+			logger := funcr.NewJSON(func(line string) { lines = append(lines, line) }, funcr.Options{Verbosity: tc.verbosity})
+			wrapper := mcreconcile.NewClusterNotFoundWrapper(mcreconcile.Func(func(context.Context, mcreconcile.Request) (reconcile.Result, error) {
+				return reconcile.Result{}, tc.err
+			}))
+			_, _ = wrapper.Reconcile(log.IntoContext(t.Context(), logger), request("eu", "ns", "pod"))
+			g := NewWithT(t)
+			g.Expect(lines).To(HaveLen(len(tc.want)))
+			for i, want := range tc.want {
+				g.Expect(lines[i]).To(MatchJSON(want))
+			}
 		})
 	}
 }
