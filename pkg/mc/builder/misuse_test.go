@@ -156,7 +156,7 @@ func TestMisuse(t *testing.T) {
 			build: func() error {
 				return build(on(mgr).Named("test").Watches(&corev1.Secret{}, noHandler))
 			},
-			want: "the function given to Watches(*v1.Secret) returned no handler",
+			want: "cannot watch *v1.Secret in the local cluster: the function given to Watches(*v1.Secret) returned no handler",
 		},
 		{
 			name: "a kind to reconcile in no cluster",

@@ -71,7 +71,7 @@ func (k *kind[object, request]) SyncingForCluster(name multicluster.ClusterName,
 	// whole process'.
 	defer func() {
 		if r := recover(); r != nil {
-			err = fmt.Errorf("cannot watch %T in cluster %q: %v", k.object, name, r)
+			err = fmt.Errorf("cannot watch %T in %s: %v", k.object, described(name), r)
 		}
 	}()
 	if k.filter != nil && !k.filter(name, cl) {
@@ -81,7 +81,7 @@ func (k *kind[object, request]) SyncingForCluster(name multicluster.ClusterName,
 	if k.project != nil {
 		obj, err = k.project(cl, obj)
 		if err != nil {
-			return nil, false, fmt.Errorf("cannot project %T for cluster %q: %w", k.object, name, err)
+			return nil, false, fmt.Errorf("cannot project %T for %s: %w", k.object, described(name), err)
 		}
 	}
 	informers := newDetachingCache(cl, k.searches)
@@ -117,5 +117,13 @@ func (k *clusterKind[request]) Start(ctx context.Context, queue workqueue.TypedR
 }
 
 func (k *clusterKind[request]) String() string {
-	return fmt.Sprintf("%v in cluster %q", k.TypedSyncingSource, k.clusterName)
+	return fmt.Sprintf("%v in %s", k.TypedSyncingSource, described(k.clusterName))
+}
+
+// described names a cluster in a text.
+func described(name multicluster.ClusterName) string {
+	if name.Empty() {
+		return "the local cluster"
+	}
+	return fmt.Sprintf("cluster %q", name)
 }

@@ -260,9 +260,15 @@ func TestKindsAsText(t *testing.T) {
 	g := NewWithT(t)
 	src := mcsource.Kind(&corev1.ConfigMap{}, mchandler.TypedEnqueueRequestForObject[*corev1.ConfigMap]())
 	g.Expect(fmt.Sprint(src)).To(Equal("multi-cluster kind source: *v1.ConfigMap"))
-	s, _, err := src.ForCluster("eu", connect(t, mctest.New(t)))
-	g.Expect(err).NotTo(HaveOccurred())
-	g.Expect(fmt.Sprint(s)).To(Equal(`kind source: *v1.ConfigMap in cluster "eu"`))
+	cl := connect(t, mctest.New(t))
+	for name, want := range map[multicluster.ClusterName]string{
+		"eu": `kind source: *v1.ConfigMap in cluster "eu"`,
+		"":   "kind source: *v1.ConfigMap in the local cluster",
+	} {
+		s, _, err := src.ForCluster(name, cl)
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(fmt.Sprint(s)).To(Equal(want))
+	}
 }
 
 // A source that cannot get going must tell so in WaitForSync, whereupon the
