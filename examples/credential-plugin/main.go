@@ -8,6 +8,7 @@ package main
 import (
 	"context"
 	"flag"
+	"fmt"
 	"os"
 
 	"github.com/rollcall-dev/rollcall/pkg/credentials/plugin"
@@ -28,6 +29,9 @@ func (f *files) Credential(_ context.Context, request plugin.Request) (*plugin.C
 	}](request)
 	if err != nil {
 		return nil, err
+	}
+	if config.File == "" {
+		return nil, fmt.Errorf("%w: config of the cluster: file must be given", plugin.ErrBadRequest)
 	}
 	root, err := os.OpenRoot(f.dir) // whatever the profile says, it stays in there
 	if err != nil {

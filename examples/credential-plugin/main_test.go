@@ -50,14 +50,25 @@ func TestConformance(t *testing.T) {
 	})
 }
 
-func TestAProfileCannotLeaveTheFolder(t *testing.T) {
-	g := NewWithT(t)
-	var stdout, stderr bytes.Buffer
-	code := plugin.Run(t.Context(), &files{}, []string{"--dir=" + newFolder(t)}, []string{
-		`KUBERNETES_EXEC_INFO={"kind":"ExecCredential","apiVersion":"client.authentication.k8s.io/v1",
-		"spec":{"cluster":{"server":"https://c1:6443","config":{"file":"../other"}}}}`,
-	}, &stdout, &stderr)
-	g.Expect(code).To(Equal(plugin.ExitFailed))
-	g.Expect(stdout.String()).To(BeEmpty())
-	g.Expect(stderr.String()).To(ContainSubstring("path escapes from parent"))
+func TestAProfileThatIsRefused(t *testing.T) {
+	for _, test := range []struct {
+		name, config string
+		code         int
+		text         string
+	}{
+		{"it cannot leave the folder", `{"file":"../other"}`, plugin.ExitFailed, "path escapes from parent"},
+		{"it must name a file", `{}`, plugin.ExitBadRequest, "file must be given"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			g := NewWithT(t)
+			var stdout, stderr bytes.Buffer
+			code := plugin.Run(t.Context(), &files{}, []string{"--dir=" + newFolder(t)}, []string{
+				`KUBERNETES_EXEC_INFO={"kind":"ExecCredential","apiVersion":"client.authentication.k8s.io/v1",
+				"spec":{"cluster":{"server":"https://c1:6443","config":` + test.config + `}}}`,
+			}, &stdout, &stderr)
+			g.Expect(code).To(Equal(test.code))
+			g.Expect(stdout.String()).To(BeEmpty())
+			g.Expect(stderr.String()).To(ContainSubstring(test.text))
+		})
+	}
 }

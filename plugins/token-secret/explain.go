@@ -19,7 +19,7 @@ var _ plugin.Explainer = &Plugin{}
 // Explain implements plugin.Explainer. It asks neither the hub nor a member.
 func (p *Plugin) Explain(_ context.Context, request plugin.Request) ([]string, error) {
 	if _, err := labels.Parse(p.SecretSelector); err != nil {
-		return nil, fmt.Errorf("--secret-selector: %w", err)
+		return nil, fmt.Errorf("%w: --secret-selector: %w", plugin.ErrUsage, err)
 	}
 	hub, own, err := hubConfig(p.Kubeconfig)
 	if err != nil {

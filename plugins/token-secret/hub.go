@@ -19,6 +19,8 @@ import (
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/rollcall-dev/rollcall/pkg/credentials/plugin"
 )
 
 const (
@@ -53,7 +55,7 @@ func connectHub(p *Plugin) (*hub, error) {
 		namespace = p.Namespace
 	}
 	if namespace == "" {
-		return nil, errors.New("the plugin's own namespace is not known, see --namespace")
+		return nil, fmt.Errorf("%w: the plugin's own namespace is not known, see --namespace", plugin.ErrUsage)
 	}
 	client, err := p.restClient(config)
 	if err != nil {
@@ -67,7 +69,7 @@ func hubConfig(kubeconfig string) (*rest.Config, string, error) {
 	if kubeconfig == "" {
 		config, err := rest.InClusterConfig()
 		if errors.Is(err, rest.ErrNotInCluster) {
-			return nil, "", errors.New("not in a cluster: --kubeconfig must be given")
+			return nil, "", fmt.Errorf("%w: not in a cluster: --kubeconfig must be given", plugin.ErrUsage)
 		}
 		if err != nil {
 			return nil, "", fmt.Errorf("service account of the pod: %w", err)

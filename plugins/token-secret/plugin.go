@@ -138,10 +138,10 @@ func (p *Plugin) AddFlags(flags *flag.FlagSet) {
 func (p *Plugin) Credential(ctx context.Context, request plugin.Request) (*plugin.Credential, error) {
 	selector, err := labels.Parse(p.SecretSelector)
 	if err != nil {
-		return nil, fmt.Errorf("--secret-selector: %w", err)
+		return nil, fmt.Errorf("%w: --secret-selector: %w", plugin.ErrUsage, err)
 	}
 	if p.TokenLifetime < minTokenLifetime {
-		return nil, fmt.Errorf("--token-lifetime: must be at least %s", minTokenLifetime)
+		return nil, fmt.Errorf("%w: --token-lifetime: must be at least %s", plugin.ErrUsage, minTokenLifetime)
 	}
 	ref, err := decodeReference(request)
 	if err != nil {

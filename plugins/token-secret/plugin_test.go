@@ -281,8 +281,8 @@ func TestRefusals(t *testing.T) {
 			name:   "a selector that is none is an error",
 			config: `{"clusterName":"c1"}`,
 			args:   []string{"--secret-selector=a b"},
-			code:   plugin.ExitFailed,
-			stderr: `--secret-selector: `,
+			code:   plugin.ExitUsage,
+			stderr: `wrong flags: --secret-selector: `,
 		},
 		{
 			name:   "a namespace that is none is an error of usage",
@@ -324,8 +324,8 @@ func TestTheHubMustBeKnown(t *testing.T) {
 	t.Setenv("KUBECONFIG", newHub(t, secret("clusters", "c1", map[string]string{"token": "secret-1"})))
 
 	code, _, stderr := run(t, `{"clusterName":"c1"}`)
-	g.Expect(code).To(Equal(plugin.ExitFailed), "KUBECONFIG is not read")
-	g.Expect(stderr).To(ContainSubstring("not in a cluster: --kubeconfig must be given"))
+	g.Expect(code).To(Equal(plugin.ExitUsage), "KUBECONFIG is not read")
+	g.Expect(stderr).To(ContainSubstring("wrong flags: not in a cluster: --kubeconfig must be given"))
 
 	code, _, stderr = run(t, `{"clusterName":"c1"}`, "--kubeconfig=/does/not/exist")
 	g.Expect(code).To(Equal(plugin.ExitFailed))

@@ -82,7 +82,9 @@ func (p *Plugin) requestToken(ctx context.Context, parent *plugin.Credential, cl
 	var account serviceAccount
 	var err error
 	if p.TokenServiceAccount != "" {
-		account, err = parseServiceAccount(p.TokenServiceAccount)
+		if account, err = parseServiceAccount(p.TokenServiceAccount); err != nil {
+			err = fmt.Errorf("%w: --token-service-account: %w", plugin.ErrUsage, err)
+		}
 	} else {
 		account, err = ownerOf(parent.Token)
 	}

@@ -30,7 +30,33 @@ func newFlags(p Plugin) (*flag.FlagSet, *ownFlags) {
 	if f, ok := p.(Flagger); ok {
 		f.AddFlags(flags)
 	}
+	flags.VisitAll(func(f *flag.Flag) {
+		if getter, ok := f.Value.(flag.Getter); ok {
+			if _, ok := getter.Get().(time.Duration); ok {
+				f.Value = durationFlag{getter}
+			}
+		}
+	})
 	return flags, own
+}
+
+// durationFlag is a flag of the flag package, of which every fault is a "parse
+// error".
+type durationFlag struct{ flag.Getter }
+
+func (d durationFlag) Set(text string) error {
+	if _, err := time.ParseDuration(text); err != nil {
+		return fmt.Errorf("%s is not a duration such as 25s", text)
+	}
+	return d.Getter.Set(text)
+}
+
+// String is called by the flag package for the zero value, too.
+func (d durationFlag) String() string {
+	if d.Getter == nil {
+		return time.Duration(0).String()
+	}
+	return d.Getter.String()
 }
 
 func printHelp(p Plugin, flags *flag.FlagSet, stdout io.Writer) {

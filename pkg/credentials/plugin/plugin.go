@@ -22,7 +22,8 @@ type Plugin interface {
 
 	// Credential returns a credential for the cluster of the request. It
 	// returns when the context ends. The text of its errors reaches logs: it
-	// should say what to do, and must not have a secret in it.
+	// should say what to do, and must not have a secret in it. ErrUsage and
+	// ErrBadRequest, wrapped, choose the exit code.
 	Credential(ctx context.Context, request Request) (*Credential, error)
 }
 

@@ -23,6 +23,7 @@ import (
 type fake struct {
 	credential func(ctx context.Context, request plugin.Request) (*plugin.Credential, error)
 	audience   string
+	wait       time.Duration
 }
 
 func (f *fake) Name() string        { return "fake" }
@@ -30,6 +31,7 @@ func (f *fake) Version() string     { return "v1.2.3" }
 func (f *fake) Description() string { return "Does as it is told." }
 func (f *fake) AddFlags(flags *flag.FlagSet) {
 	flags.StringVar(&f.audience, "audience", "", "the `audience`")
+	flags.DurationVar(&f.wait, "wait", 0, "how `long` to wait")
 }
 func (f *fake) Credential(ctx context.Context, request plugin.Request) (*plugin.Credential, error) {
 	return f.credential(ctx, request)
@@ -90,6 +92,10 @@ func TestRequestTellsOfTheCluster(t *testing.T) {
 		DisableCompression: true,
 		Config:             json.RawMessage(`{"name":"c1"}`),
 	}))
+
+	code, _, _ = run(t.Context(), p, []string{"--wait=90s"}, info(v1, "{}"))
+	g.Expect(code).To(Equal(plugin.ExitOK))
+	g.Expect(p.wait).To(Equal(90 * time.Second))
 }
 
 func TestFailuresAreOneLineAndACode(t *testing.T) {
@@ -114,6 +120,29 @@ func TestFailuresAreOneLineAndACode(t *testing.T) {
 			env:    good,
 			code:   plugin.ExitFailed,
 			stderr: "fake: no such Secret\n",
+		},
+		{
+			name:   "a flag that the plugin finds to be wrong is an error of usage",
+			plugin: gives(nil, fmt.Errorf("%w: --hub must be given", plugin.ErrUsage)),
+			env:    good,
+			code:   plugin.ExitUsage,
+			stderr: "fake: wrong flags: --hub must be given\n",
+		},
+		{
+			name:   "a duration without a unit is an error of usage",
+			plugin: gives(nil, nil),
+			args:   []string{"--timeout=5"},
+			env:    good,
+			code:   plugin.ExitUsage,
+			stderr: "fake: invalid value \"5\" for flag -timeout: 5 is not a duration such as 25s, see --help\n",
+		},
+		{
+			name:   "so is one of the plugin's own",
+			plugin: gives(nil, nil),
+			args:   []string{"--wait", "long"},
+			env:    good,
+			code:   plugin.ExitUsage,
+			stderr: "fake: invalid value \"long\" for flag -wait: long is not a duration such as 25s, see --help\n",
 		},
 		{
 			name:   "an unknown flag is an error of usage",
@@ -247,9 +276,10 @@ func TestHelpAndVersionNeedNoRequest(t *testing.T) {
 	code, stdout, stderr := run(t.Context(), gives(nil, nil), []string{"--help"})
 	g.Expect(code).To(Equal(plugin.ExitOK))
 	g.Expect(stderr).To(BeEmpty())
-	for _, part := range []string{"Usage: fake [flags]", "Does as it is told.", "-audience audience", "Exit codes:"} {
+	for _, part := range []string{"Usage: fake [flags]", "Does as it is told.", "-audience audience", "0 for no limit (default 25s)", "Exit codes:"} {
 		g.Expect(stdout).To(ContainSubstring(part))
 	}
+	g.Expect(stdout).NotTo(ContainSubstring("(default 0s)"))
 	code, stdout, _ = run(t.Context(), gives(nil, nil), []string{"--version"})
 	g.Expect(code).To(Equal(plugin.ExitOK))
 	g.Expect(stdout).To(Equal("fake v1.2.3\n"))

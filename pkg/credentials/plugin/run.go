@@ -51,6 +51,10 @@ const (
 	maxError = 2 << 10
 )
 
+// ErrUsage says that the flags are wrong, which a plugin may find out only when
+// it is asked for a credential. Run ends with ExitUsage for it.
+var ErrUsage = errors.New("wrong flags")
+
 // Main runs the plugin as a program and does not return. SIGINT, SIGTERM and the
 // time limit of the flag --timeout, by default 25 s, end the context; a plugin
 // that goes on for a second after that is ended with the program.
@@ -107,6 +111,8 @@ func Run(ctx context.Context, p Plugin, args, env []string, stdout, stderr io.Wr
 		return fail(p, stderr, ExitInterrupted, fmt.Errorf("interrupted: %w", err))
 	case limited.Err() != nil:
 		return fail(p, stderr, ExitTimedOut, fmt.Errorf("the time limit of %s is over, see --timeout: %w", own.timeout, err))
+	case errors.Is(err, ErrUsage):
+		return fail(p, stderr, ExitUsage, err)
 	case errors.Is(err, ErrBadRequest):
 		return fail(p, stderr, ExitBadRequest, err)
 	default:
