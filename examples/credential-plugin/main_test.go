@@ -50,6 +50,15 @@ func TestConformance(t *testing.T) {
 	})
 }
 
+func TestTheDocsBuildItUnderItsName(t *testing.T) {
+	g := NewWithT(t)
+	page, err := os.ReadFile("../../docs/write-a-plugin.md")
+	g.Expect(err).NotTo(HaveOccurred())
+	name := (&files{}).Name()
+	g.Expect(string(page)).To(ContainSubstring("    go build -o bin/" + name + " ./examples/credential-plugin\n"))
+	g.Expect(string(page)).To(ContainSubstring("    command: " + name + "\n"))
+}
+
 func TestAProfileThatIsRefused(t *testing.T) {
 	for _, test := range []struct {
 		name, config string
