@@ -57,8 +57,9 @@ func TypedControllerManagedBy[request mcreconcile.ClusterAware[request]](m mcman
 
 // For sets the kind that the controller reconciles: an event of an object
 // enqueues a Request for it. It may be called once, and only for controllers
-// of Requests. With options that leave out all clusters it only names the kind,
-// for the logs and for Owns; something else must be watched then.
+// of Requests. With options that leave out all clusters it only says what kind
+// the controller is about, for its name, its logs and Owns; something else must
+// be watched then.
 func (blder *TypedBuilder[request]) For(object client.Object, opts ...ForOption) *TypedBuilder[request] {
 	if blder.forInput.called {
 		blder.forInput.err = errors.New("For(...) must be called once only: a controller reconciles one kind")

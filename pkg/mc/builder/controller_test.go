@@ -22,6 +22,7 @@ import (
 	mchandler "github.com/rollcall-dev/rollcall/pkg/mc/handler"
 	"github.com/rollcall-dev/rollcall/pkg/mc/multicluster"
 	mcreconcile "github.com/rollcall-dev/rollcall/pkg/mc/reconcile"
+	mcsource "github.com/rollcall-dev/rollcall/pkg/mc/source"
 )
 
 func TestAControllerHearsOfWhatItIsForOwnsAndWatches(t *testing.T) {
@@ -39,6 +40,18 @@ func TestAControllerHearsOfWhatItIsForOwnsAndWatches(t *testing.T) {
 	g.Expect(w.us.Create(&corev1.ServiceAccount{ObjectMeta: object("watched")})).To(Succeed())
 	g.Eventually(rec.seen).WithTimeout(patience).Should(ConsistOf(
 		"eu/default/a", "us/default/a", "eu/default/owner", "us/default/watched"))
+}
+
+func TestHandlersOfOneClusterAndSourcesGivenLaterServeAllClusters(t *testing.T) {
+	g := NewWithT(t)
+	w, rec := newWorld(t, []client.Object{configMap("a"), secret("b")}), &recorder[mcreconcile.Request]{}
+	c, err := mcbuilder.ControllerManagedBy(w.mgr).Named("test").
+		Watches(&corev1.ConfigMap{}, mchandler.Lift(&handler.EnqueueRequestForObject{})).
+		Build(rec)
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(c.MultiClusterWatch(mcsource.Kind(&corev1.Secret{}, mchandler.TypedEnqueueRequestForObject[*corev1.Secret]()))).To(Succeed())
+	start(t, w.mgr)
+	g.Eventually(rec.seen).WithTimeout(patience).Should(ConsistOf("eu/default/a", "us/default/a", "eu/default/b", "us/default/b"))
 }
 
 func TestOwnersThatCount(t *testing.T) {
