@@ -13,6 +13,7 @@ import (
 	"context"
 	"errors"
 	"flag"
+	"fmt"
 	"net/http"
 	"os"
 	"time"
@@ -44,7 +45,12 @@ func run() error {
 	url := flag.String("inventory", "", "`URL` of the service that lists the clusters")
 	flag.Parse()
 	ctrl.SetLogger(zap.New())
-	if *url == "" {
+	switch {
+	case flag.NArg() > 0:
+		return fmt.Errorf("unexpected argument %q", flag.Arg(0))
+	case credentialOptions.ProviderFile == "":
+		return errors.New("--clusterprofile-provider-file must be given")
+	case *url == "":
 		return errors.New("--inventory must be given")
 	}
 	resolver, err := credentials.New(credentialOptions)
