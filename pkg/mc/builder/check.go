@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	mchandler "github.com/rollcall-dev/rollcall/pkg/mc/handler"
+	"github.com/rollcall-dev/rollcall/pkg/mc/internal/identity"
 	"github.com/rollcall-dev/rollcall/pkg/mc/multicluster"
 )
 
@@ -78,15 +79,9 @@ func (in *WatchesInput[request]) named() mchandler.TypedEventHandlerFunc[client.
 	}
 }
 
-// missing tells a nil, be it one with a type, of which a use would panic.
+// missing tells a nil, be it one with a type, of which a use would panic: a
+// source can be a function, too.
 func missing[T any](given T) bool {
 	v := reflect.ValueOf(given)
-	switch v.Kind() {
-	case reflect.Invalid:
-		return true
-	case reflect.Pointer, reflect.Func:
-		return v.IsNil()
-	default:
-		return false
-	}
+	return identity.IsNil(given) || v.Kind() == reflect.Func && v.IsNil()
 }

@@ -7,7 +7,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"reflect"
 	"slices"
 	"sync"
 	"time"
@@ -15,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cluster"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
+	"github.com/rollcall-dev/rollcall/pkg/mc/internal/identity"
 	"github.com/rollcall-dev/rollcall/pkg/mc/multicluster"
 )
 
@@ -236,16 +236,11 @@ func (c *Clusters[T]) report(m *member[T], err error, msg string) {
 }
 
 func check(ctx context.Context, name multicluster.ClusterName, cl cluster.Cluster) error {
-	if isNil(cl) {
+	if identity.IsNil(cl) {
 		return fmt.Errorf("cluster %q: must not be nil", name)
 	}
 	if err := context.Cause(ctx); err != nil {
 		return fmt.Errorf("cluster %q: %w", name, err)
 	}
 	return nil
-}
-
-func isNil(cl cluster.Cluster) bool {
-	v := reflect.ValueOf(cl)
-	return !v.IsValid() || v.Kind() == reflect.Pointer && v.IsNil()
 }

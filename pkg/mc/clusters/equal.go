@@ -9,6 +9,8 @@ import (
 
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/cluster"
+
+	"github.com/rollcall-dev/rollcall/pkg/mc/internal/identity"
 )
 
 // EqualClusters tells whether two clusters are one and the same, or have equal
@@ -17,8 +19,8 @@ import (
 // may differ in what they capture. When in doubt clusters are unequal. Nil is
 // equal to nil alone. It never panics.
 func EqualClusters[T cluster.Cluster](a, b T) bool {
-	if isNil(a) || isNil(b) {
-		return isNil(a) && isNil(b)
+	if identity.IsNil(a) || identity.IsNil(b) {
+		return identity.IsNil(a) && identity.IsNil(b)
 	}
 	return same(reflect.ValueOf(a), reflect.ValueOf(b)) || equalConfigs(a.GetConfig(), b.GetConfig())
 }
@@ -65,7 +67,7 @@ func same(a, b reflect.Value) bool {
 	}
 	switch a.Kind() {
 	case reflect.Func:
-		return a.CanInterface() && identity(a) == identity(b)
+		return a.CanInterface() && closure(a) == closure(b)
 	case reflect.Map, reflect.Slice:
 		return a.UnsafePointer() == b.UnsafePointer() && a.Len() == b.Len()
 	case reflect.Struct:
@@ -79,10 +81,10 @@ func same(a, b reflect.Value) bool {
 	return a.Comparable() && b.Comparable() && a.Equal(b)
 }
 
-// identity returns what tells a function from all others. It is not its code,
+// closure returns what tells a function from all others. It is not its code,
 // which reflect gives: closures made from one literal share that. A function
 // value is a pointer to its code and what it captures; this is that pointer.
-func identity(function reflect.Value) unsafe.Pointer {
+func closure(function reflect.Value) unsafe.Pointer {
 	variable := reflect.New(function.Type())
 	variable.Elem().Set(function)
 	return *(*unsafe.Pointer)(variable.UnsafePointer())

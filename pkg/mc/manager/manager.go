@@ -139,8 +139,9 @@ func WithLocalFieldIndexes(index bool) Option {
 
 // New returns a manager for the local cluster that the config leads to and for
 // the clusters of the provider. A nil provider gives a manager of the local
-// cluster alone; a nil pointer that has a provider's type is an error. A provider that is a multicluster.ProviderRunnable is started
-// by the manager, on the elected leader unless an option says otherwise.
+// cluster alone; a nil pointer that has a provider's type is an error. A
+// provider that is a multicluster.ProviderRunnable is started by the manager, on
+// the elected leader unless an option says otherwise.
 func New(config *rest.Config, provider multicluster.Provider, opts manager.Options, mcOpts ...Option) (Manager, error) {
 	if err := checkProvider(provider); err != nil {
 		return nil, err

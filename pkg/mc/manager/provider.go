@@ -6,12 +6,12 @@ package manager
 import (
 	"context"
 	"fmt"
-	"reflect"
 	"time"
 
 	"github.com/go-logr/logr"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
+	"github.com/rollcall-dev/rollcall/pkg/mc/internal/identity"
 	"github.com/rollcall-dev/rollcall/pkg/mc/internal/retry"
 	"github.com/rollcall-dev/rollcall/pkg/mc/multicluster"
 )
@@ -29,7 +29,7 @@ func WithProviderNeedLeaderElection(need bool) Option {
 // checkProvider refuses a nil pointer, which is not nil as a Provider: it would
 // panic when first asked for a cluster.
 func checkProvider(provider multicluster.Provider) error {
-	if v := reflect.ValueOf(provider); v.Kind() == reflect.Pointer && v.IsNil() {
+	if provider != nil && identity.IsNil(provider) {
 		return fmt.Errorf("the provider is a nil %T: for a manager of the local cluster alone, pass nil without a type", provider)
 	}
 	return nil

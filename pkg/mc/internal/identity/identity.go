@@ -1,7 +1,8 @@
 // Copyright The Rollcall Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package identity compares what users hand in by interface.
+// Package identity looks at what users hand in by interface: whether there is
+// anything, and whether two are the same.
 package identity
 
 import "reflect"
@@ -11,4 +12,11 @@ import "reflect"
 func Same(a, b any) bool {
 	v := reflect.ValueOf(a)
 	return v.IsValid() && v.Comparable() && a == b
+}
+
+// IsNil tells a nil, be it a nil pointer that has a type and so is not equal to
+// nil as an interface.
+func IsNil(a any) bool {
+	v := reflect.ValueOf(a)
+	return !v.IsValid() || v.Kind() == reflect.Pointer && v.IsNil()
 }
