@@ -79,7 +79,7 @@ func startFleet(tb testing.TB, servers []*mctest.Cluster, startupLimit int) *con
 		all: make(chan struct{}), servers: len(servers),
 	}
 	var err error
-	c.Fleet, err = fleet.New(fleet.Options{Source: c, Credentials: method{c}, StartupLimit: startupLimit})
+	c.Fleet, err = fleet.New(fleet.Options{Source: c, Credentials: method{c}, Connection: fleet.ConnectionOptions{StartupLimit: startupLimit}})
 	if err != nil {
 		tb.Fatal(err)
 	}

@@ -29,7 +29,7 @@ const requestsEndWithin = time.Second
 // error nothing of the attempt remains.
 func (k *keeper) connect(a *attempt, p *place) (*member, error) {
 	k.setStatus(Connecting, ResolvingAccess, k.status.Load().LastError, func(log logr.Logger) { log.V(1).Info("Cluster is being connected") })
-	started := k.fleet.options.Clock.Now()
+	started := k.fleet.options.Connection.Clock.Now()
 	way, err := k.approach(a, nil)
 	if err != nil {
 		return nil, err
@@ -57,7 +57,7 @@ func (k *keeper) connect(a *attempt, p *place) (*member, error) {
 	}
 	k.note(way)
 	k.setStatus(Ready, Engaged, "", func(log logr.Logger) {
-		after := k.fleet.options.Clock.Since(started).Round(time.Millisecond)
+		after := k.fleet.options.Connection.Clock.Since(started).Round(time.Millisecond)
 		log.Info("Cluster is engaged", "server", way.server, "provider", way.provider, "after", after.String())
 	})
 	return m, nil
@@ -104,11 +104,11 @@ func (k *keeper) newCluster(ctx context.Context, m *member) (cluster.Cluster, er
 		o.MapperProvider = mapping.New
 	}
 	profile := m.profile.Load()
-	opts := append([]cluster.Option{named}, k.fleet.options.ClusterOptions...)
-	if k.fleet.options.ClusterOptionsFor != nil {
-		opts = append(opts, k.fleet.options.ClusterOptionsFor(profile)...)
+	opts := append([]cluster.Option{named}, k.fleet.options.Connection.ClusterOptions...)
+	if k.fleet.options.Connection.ClusterOptionsFor != nil {
+		opts = append(opts, k.fleet.options.Connection.ClusterOptionsFor(profile)...)
 	}
-	return k.fleet.options.NewCluster(ctx, profile, config, opts...)
+	return k.fleet.options.Connection.NewCluster(ctx, profile, config, opts...)
 }
 
 // scheme is that of the manager which the cluster is engaged with, so that a
@@ -144,7 +144,7 @@ func (k *keeper) disengage(m *member) {
 	case <-time.After(requestsEndWithin):
 	}
 	m.abort() // also the end of what does not keep to its context
-	timeout := k.fleet.options.Clock.NewTimer(k.fleet.options.ConnectTimeout)
+	timeout := k.fleet.options.Connection.Clock.NewTimer(k.fleet.options.Connection.ConnectTimeout)
 	defer timeout.Stop()
 	select {
 	case <-ended:
@@ -152,6 +152,6 @@ func (k *keeper) disengage(m *member) {
 			k.log.Info("Cluster is disengaged")
 		}
 	case <-timeout.C():
-		k.log.Error(nil, "Cluster was told to leave, but its caches have not ended", "after", k.fleet.options.ConnectTimeout.String())
+		k.log.Error(nil, "Cluster was told to leave, but its caches have not ended", "after", k.fleet.options.Connection.ConnectTimeout.String())
 	}
 }

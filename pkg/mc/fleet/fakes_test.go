@@ -219,11 +219,13 @@ func startIn(ctx context.Context, t *testing.T, clusters []*mctest.Cluster, awar
 	t.Helper()
 	w := &world{list: newList(), method: newMethod(clusters...), engagements: &engagements{}}
 	options := fleet.Options{
-		Source:         w.list,
-		Credentials:    w.method,
-		ConnectTimeout: 5 * time.Second,
-		MinBackoff:     10 * time.Millisecond,
-		MaxBackoff:     50 * time.Millisecond,
+		Source:      w.list,
+		Credentials: w.method,
+		Connection: fleet.ConnectionOptions{
+			ConnectTimeout: 5 * time.Second,
+			MinBackoff:     10 * time.Millisecond,
+			MaxBackoff:     50 * time.Millisecond,
+		},
 	}
 	for _, c := range change {
 		c(&options)

@@ -91,7 +91,7 @@ func untilListed(t *testing.T, i imaginary, well, hanging int) (took time.Durati
 			reader.engagements = e
 			return reader
 		}, withConnector(i), func(o *fleet.Options) {
-			o.ConnectTimeout, o.MinBackoff, o.MaxBackoff = 0, 0, 0 // their defaults
+			o.Connection.ConnectTimeout, o.Connection.MinBackoff, o.Connection.MaxBackoff = 0, 0, 0 // their defaults
 		})
 		all := make([]*inventory.Profile, 0, well+hanging)
 		for n := range well + hanging {
@@ -165,7 +165,7 @@ func TestAChangeOfAllCredentialsIsFollowedAFewClustersAtATime(t *testing.T) {
 		const all, limit = 50, 4
 		g := NewWithT(t)
 		connector := &slowToResolve{changed: make(chan func(), 1)}
-		w := start(t, nil, withConnector(connector), func(o *fleet.Options) { o.StartupLimit, o.ConnectTimeout = limit, time.Second })
+		w := start(t, nil, withConnector(connector), func(o *fleet.Options) { o.Connection.StartupLimit, o.Connection.ConnectTimeout = limit, time.Second })
 		for n := range all {
 			w.list.put(profile(fmt.Sprintf("c%d", n), "well"))
 		}

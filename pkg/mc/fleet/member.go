@@ -67,7 +67,7 @@ func newMember(k *keeper, profile *inventory.Profile, a *approach, p *place) *me
 	m := &member{
 		fleet:     k.fleet,
 		name:      k.name,
-		transport: newSwapTransport(a.target, k.fleet.options.Clock),
+		transport: newSwapTransport(a.target, k.fleet.options.Connection.Clock),
 		listings:  newListings(),
 		way:       a,
 		clusterID: a.identity.clusterID,

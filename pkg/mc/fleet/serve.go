@@ -92,7 +92,7 @@ func (s *service) settle() (stop func()) {
 	first := s.member.turn
 	s.member.boundTurnLocked(first)
 	s.member.mu.Unlock()
-	ctx, cancel := within(s.ctx, s.fleet.options.Clock, s.fleet.options.ConnectTimeout, "first listing")
+	ctx, cancel := within(s.ctx, s.fleet.options.Connection.Clock, s.fleet.options.Connection.ConnectTimeout, "first listing")
 	var settling sync.WaitGroup
 	settling.Go(func() {
 		defer cancel()

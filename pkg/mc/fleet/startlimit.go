@@ -105,7 +105,7 @@ func (m *member) takeTurn(ctx context.Context, t *turn) {
 
 // boundTurnLocked has the place lost when it has not been given back in time.
 func (m *member) boundTurnLocked(t *turn) {
-	t.limit = afterFunc(m.fleet.options.Clock, m.fleet.options.ConnectTimeout, func() {
+	t.limit = afterFunc(m.fleet.options.Connection.Clock, m.fleet.options.Connection.ConnectTimeout, func() {
 		m.mu.Lock()
 		defer m.mu.Unlock()
 		m.endTurnLocked(t)
@@ -147,7 +147,7 @@ func (m *member) answers(ctx context.Context) error {
 	if identify == nil {
 		return nil
 	}
-	ctx, cancel := within(ctx, m.fleet.options.Clock, m.fleet.options.Probe.Timeout, "answer")
+	ctx, cancel := within(ctx, m.fleet.options.Connection.Clock, m.fleet.options.Connection.Probe.Timeout, "answer")
 	defer cancel()
 	if _, err := identify(ctx, m.profile.Load()); err != nil && !isBusy(err) {
 		return explain(ctx, err)

@@ -31,7 +31,9 @@ func lateStarts(t *testing.T, g *WithT, i imaginary, n int) (*world, []multiclus
 	w := startWith(t, nil, func(e *engagements) multicluster.Aware {
 		reader.engagements = e
 		return reader
-	}, withConnector(i), func(o *fleet.Options) { o.StartupLimit, o.ConnectTimeout, o.Probe.Interval = 2, 30*time.Second, -1 })
+	}, withConnector(i), func(o *fleet.Options) {
+		o.Connection.StartupLimit, o.Connection.ConnectTimeout, o.Connection.Probe.Interval = 2, 30*time.Second, -1
+	})
 	for c := range n {
 		w.list.put(profile(fmt.Sprintf("c%d", c), "well"))
 	}
@@ -224,7 +226,7 @@ func TestSourcesThatStartWithTheirClusterHaveItsPlace(t *testing.T) {
 		w := startWith(t, nil, func(e *engagements) multicluster.Aware {
 			reader.engagements = e
 			return reader
-		}, withConnector(imaginary{}), func(o *fleet.Options) { o.StartupLimit = 1 })
+		}, withConnector(imaginary{}), func(o *fleet.Options) { o.Connection.StartupLimit = 1 })
 		for c := range 3 {
 			w.list.put(profile(fmt.Sprintf("c%d", c), "well"))
 		}

@@ -97,7 +97,7 @@ func TestClustersHaveTheManagersScheme(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			g := NewWithT(t)
 			c := mctest.New(t)
-			w := startWith(t, []*mctest.Cluster{c}, test.aware, func(o *fleet.Options) { o.ClusterOptions = test.options })
+			w := startWith(t, []*mctest.Cluster{c}, test.aware, func(o *fleet.Options) { o.Connection.ClusterOptions = test.options })
 			w.list.put(profile("eu", c.Config().Host))
 			g.Eventually(w.state("fleet/eu")).WithTimeout(patience).Should(Equal(fleet.Ready))
 			cl, err := w.Get(t.Context(), "fleet/eu")
