@@ -12,13 +12,12 @@ import (
 
 	"github.com/go-logr/logr"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/cluster"
-	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	"github.com/rollcall-dev/rollcall/pkg/mc/fleet/internal/mapping"
+	"github.com/rollcall-dev/rollcall/pkg/mc/multicluster"
 )
 
 // requestsEndWithin is how long requests to a cluster that leaves may take to
@@ -98,7 +97,7 @@ func (k *keeper) newCluster(ctx context.Context, m *member) (cluster.Cluster, er
 	config.Transport = m.transport
 	named := func(o *cluster.Options) {
 		o.Logger = k.log
-		o.Scheme = k.scheme()
+		o.Scheme = multicluster.SchemeFrom(k.ctx) // the manager's, nil for the default
 		o.Cache.DefaultWatchErrorHandler = k.watchFailed
 		o.Cache.NewInformer = m.listings.newInformer
 		o.MapperProvider = mapping.New
@@ -109,16 +108,6 @@ func (k *keeper) newCluster(ctx context.Context, m *member) (cluster.Cluster, er
 		opts = append(opts, k.fleet.options.Connection.ClusterOptionsFor(profile)...)
 	}
 	return k.fleet.options.Connection.NewCluster(ctx, profile, config, opts...)
-}
-
-// scheme is that of the manager which the cluster is engaged with, so that a
-// program which registers kinds of its own does so once. Without one it is
-// controller-runtime's default.
-func (k *keeper) scheme() *runtime.Scheme {
-	if mgr, ok := k.aware.(interface{ GetLocalManager() manager.Manager }); ok {
-		return mgr.GetLocalManager().GetScheme()
-	}
-	return nil
 }
 
 // watchFailed says which cluster's watch has failed. client-go, which goes on

@@ -219,8 +219,7 @@ func TestWhoAsksIsToldOfChangesOfTheProfileAlone(t *testing.T) {
 	g.Eventually(w.state("fleet/eu")).WithTimeout(patience).Should(Equal(fleet.Ready))
 	var changes atomic.Int32
 	ctx, cancel := context.WithCancel(t.Context())
-	notifier := w.engagements.of("fleet/eu")[0].cluster.(multicluster.ChangeNotifier)
-	notifier.NotifyChange(ctx, func() { changes.Add(1) })
+	multicluster.EngagementFrom(w.engagements.of("fleet/eu")[0].ctx).OnChange(ctx, func() { changes.Add(1) })
 
 	resolved := w.method.count()
 	w.method.change()

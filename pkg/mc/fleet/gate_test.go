@@ -21,17 +21,32 @@ import (
 	"github.com/rollcall-dev/rollcall/pkg/mc/multicluster"
 )
 
-// slowReader is told of clusters and takes its time to read them.
+// slowReader takes its time to read clusters.
 type slowReader struct {
 	*engagements
 	read chan struct{} // a token for each cluster that may be done
 }
 
-func (r *slowReader) WaitForClusterSync(ctx context.Context, _ multicluster.ClusterName, _ cluster.Cluster) {
-	select {
-	case <-r.read:
-	case <-ctx.Done():
-	}
+func (r *slowReader) Engage(ctx context.Context, name multicluster.ClusterName, cl cluster.Cluster) error {
+	readInBackground(ctx, func() {
+		select {
+		case <-r.read:
+		case <-ctx.Done():
+		}
+	})
+	return r.engagements.Engage(ctx, name, cl)
+}
+
+// readInBackground runs the function as the start of a source that has been
+// requested.
+func readInBackground(ctx context.Context, read func()) {
+	start := multicluster.EngagementFrom(ctx).RequestStart()
+	go func() {
+		defer start.Release()
+		if start.Wait(ctx) == nil {
+			read()
+		}
+	}()
 }
 
 func TestClustersAreConnectedAndListedAFewAtATime(t *testing.T) {

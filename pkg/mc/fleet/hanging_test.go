@@ -69,15 +69,18 @@ type imaginaryReader struct {
 	ready chan struct{}
 }
 
-func (r *imaginaryReader) WaitForClusterSync(ctx context.Context, _ multicluster.ClusterName, _ cluster.Cluster) {
-	select {
-	case <-ctx.Done():
-		return
-	case <-time.After(r.list):
-	}
-	if r.left.Add(-1) == 0 {
-		close(r.ready)
-	}
+func (r *imaginaryReader) Engage(ctx context.Context, name multicluster.ClusterName, cl cluster.Cluster) error {
+	readInBackground(ctx, func() {
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(r.list):
+		}
+		if r.left.Add(-1) == 0 {
+			close(r.ready)
+		}
+	})
+	return r.engagements.Engage(ctx, name, cl)
 }
 
 // untilListed is how long a fleet takes until all clusters that are well are

@@ -11,8 +11,6 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/utils/clock"
-
-	"github.com/rollcall-dev/rollcall/pkg/mc/multicluster"
 )
 
 // health asks an engaged cluster now and then who it is, unless it has shown
@@ -132,7 +130,7 @@ func (h *health) failed(err error) error {
 		h.show()
 	}
 	if h.failures == threshold {
-		h.tell(false)
+		h.member.engagement.SetHealthy(false)
 	}
 	if down := h.fleet.options.Connection.Clock.Since(h.since); down >= h.fleet.options.Connection.Probe.DropAfter {
 		return because(Dropped, fmt.Errorf("no probe has succeeded for %v: %w", down.Round(time.Second), err))
@@ -150,13 +148,6 @@ func (h *health) recovered() {
 	h.failures, h.err = 0, nil
 	h.show()
 	if wasDegraded {
-		h.tell(true)
-	}
-}
-
-// tell tells those who want to know whether the cluster is healthy.
-func (h *health) tell(healthy bool) {
-	if aware, ok := h.aware.(multicluster.HealthAware); ok {
-		aware.SetClusterHealth(h.name, h.member, healthy)
+		h.member.engagement.SetHealthy(true)
 	}
 }

@@ -253,9 +253,7 @@ func (k *keeper) report() ClusterStatus {
 		if t := m.transport.current.Load(); t != nil && t.expiry != nil {
 			status.CredentialExpiry, _ = t.expiry()
 		}
-	}
-	if reporter, ok := k.aware.(multicluster.BacklogReporter); ok {
-		status.Queued = reporter.ClusterBacklog(k.name)
+		status.Queued = m.engagement.Backlog()
 	}
 	return status
 }
