@@ -57,7 +57,7 @@ func TestAFleetGoesByTheClockItIsGiven(t *testing.T) {
 
 	lift := c.Fault(mctest.Hang)
 	g.Expect(later(fleet.Degraded)).To(BeNumerically(">=", 3), "as many probes have failed")
-	g.Expect(w.status("fleet/eu").LastError).To(ContainSubstring("no answer within 5s"))
+	g.Expect(w.status("fleet/eu").LastError).To(ContainSubstring("no response within 5s"))
 	lift()
 	later(fleet.Ready)
 	c.Fault(mctest.Refuse)

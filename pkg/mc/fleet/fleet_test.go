@@ -57,7 +57,7 @@ func TestAClusterIsEngagedAndLeavesWithItsProfile(t *testing.T) {
 	_, err = w.Get(t.Context(), "fleet/eu")
 	g.Expect(err).To(MatchError(multicluster.ErrClusterNotFound))
 	g.Eventually(c.Connections).WithTimeout(patience).Should(BeZero())
-	g.Expect(cl.GetAPIReader().List(t.Context(), namespaces)).To(MatchError(ContainSubstring("has left the fleet")))
+	g.Expect(cl.GetAPIReader().List(t.Context(), namespaces)).To(MatchError(ContainSubstring("disengaged")))
 }
 
 func TestWhatDoesNotChangeTheConnectionTouchesNothing(t *testing.T) {
@@ -228,7 +228,7 @@ func TestAnAccessThatDoesNotWorkLeavesTheOneBeforeInPlace(t *testing.T) {
 	wrong.Host += "/"
 	w.method.add(wrong)
 	w.list.put(profile("eu", wrong.Host))
-	g.Eventually(func() string { return w.status("fleet/eu").LastError }).WithTimeout(patience).Should(ContainSubstring("does not accept the credentials"))
+	g.Eventually(func() string { return w.status("fleet/eu").LastError }).WithTimeout(patience).Should(ContainSubstring("rejected the credentials"))
 	g.Expect(w.status("fleet/eu").State).To(Equal(fleet.Ready))
 	g.Expect(cl.GetAPIReader().List(t.Context(), &corev1.NamespaceList{})).To(Succeed())
 

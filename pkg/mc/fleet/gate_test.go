@@ -127,7 +127,7 @@ func TestTheWaitForAPlaceDoesNotCountTowardsTheTimeLimit(t *testing.T) {
 		time.Sleep(2500 * time.Millisecond)
 		synctest.Wait()
 		g.Expect(w.state("fleet/other")()).To(Equal(fleet.Ready), "the slow one has lost its place")
-		g.Expect(w.status("fleet/slow")).To(And(HaveField("State", fleet.Connecting), HaveField("Reason", fleet.WaitingForPlace)))
+		g.Expect(w.status("fleet/slow")).To(And(HaveField("State", fleet.Connecting), HaveField("Reason", fleet.WaitingForStartupSlot)))
 		time.Sleep(time.Second)
 		synctest.Wait()
 		g.Expect(w.state("fleet/slow")()).To(Equal(fleet.Ready))

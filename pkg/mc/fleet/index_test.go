@@ -55,7 +55,7 @@ func TestAFieldIsIndexedOnce(t *testing.T) {
 	w := start(t, []*mctest.Cluster{c})
 	none := func(client.Object) []string { return nil }
 	g.Expect(w.IndexField(t.Context(), &corev1.ConfigMap{}, "data.key", none)).To(Succeed())
-	g.Expect(w.IndexField(t.Context(), &corev1.ConfigMap{}, "data.key", none)).To(MatchError(ContainSubstring("indexed already")))
+	g.Expect(w.IndexField(t.Context(), &corev1.ConfigMap{}, "data.key", none)).To(MatchError(ContainSubstring("already indexed")))
 	w.list.put(profile("eu", c.Config().Host))
 	g.Eventually(w.state("fleet/eu")).WithTimeout(patience).Should(Equal(fleet.Ready))
 }

@@ -53,7 +53,7 @@ func TestAClusterThatTakesTimeToEndIsNotReadyMeanwhile(t *testing.T) {
 	g.Eventually(func() error {
 		_, err := w.Get(t.Context(), "fleet/eu")
 		return err
-	}).WithTimeout(patience).Should(MatchError(And(ContainSubstring("Pending"), ContainSubstring("another cluster"))))
+	}).WithTimeout(patience).Should(MatchError(And(ContainSubstring("Pending"), ContainSubstring("cluster identity changed"))))
 	g.Expect(w.Get(t.Context(), "fleet/eu")).Error().To(MatchError(multicluster.ErrClusterNotReady))
 	close(letGo)
 	g.Eventually(w.state("fleet/eu")).WithTimeout(patience).Should(Equal(fleet.Ready))

@@ -91,7 +91,7 @@ func TestAnEngagementThatDoesNotKeepToItsContextHoldsNoPlace(t *testing.T) {
 	g.Expect(w.status("fleet/bad")).To(And(HaveField("State", fleet.Syncing), HaveField("Reason", fleet.Engaging)))
 	w.list.remove("bad")
 	w.list.put(bad)
-	g.Eventually(func() fleet.Reason { return w.status("fleet/bad").Reason }).WithTimeout(patience).Should(Equal(fleet.WaitingForName))
+	g.Eventually(func() fleet.Reason { return w.status("fleet/bad").Reason }).WithTimeout(patience).Should(Equal(fleet.DuplicateName))
 	release()
 	g.Eventually(w.state("fleet/bad")).WithTimeout(patience).Should(Equal(fleet.Ready), "there is one of a name at a time")
 }

@@ -47,7 +47,7 @@ func TestTwoWritersOfOneProfileHaveItEngagedLessAndLess(t *testing.T) {
 		g.Expect(count()).To(And(BeNumerically(">", 1), BeNumerically("<=", 8)))
 		write(time.Hour, time.Second)
 		g.Expect(count()).To(BeNumerically("<=", 30), "the wait doubles up to 5 min")
-		g.Expect(w.status("fleet/eu")).To(And(HaveField("State", fleet.Backoff), HaveField("LastError", ContainSubstring("another cluster"))))
+		g.Expect(w.status("fleet/eu")).To(And(HaveField("State", fleet.Backoff), HaveField("LastError", ContainSubstring("cluster identity changed"))))
 
 		time.Sleep(12 * time.Minute) // peace
 		synctest.Wait()

@@ -121,7 +121,7 @@ func TestSourcesThatStartLateHaveThePlacesOfTheGate(t *testing.T) {
 		s.release(2)
 		g.Expect(s.clusters()[7:]).To(Equal([]int{0}))
 		w.stop()
-		g.Expect(limiters[1].RequestStart().Wait(t.Context())).To(MatchError(ContainSubstring("has left the fleet")))
+		g.Expect(limiters[1].RequestStart().Wait(t.Context())).To(MatchError(ContainSubstring("disengaged")))
 	})
 }
 
@@ -196,7 +196,7 @@ func TestAClusterThatHangsKeepsNoPlaceForItsSources(t *testing.T) {
 		g.Expect(s.clusters()).To(ConsistOf(2, 3))
 		time.Sleep(4 * time.Second)
 		synctest.Wait()
-		g.Expect(s.errors()[0]).To(MatchError(ContainSubstring("no answer within 5s")))
+		g.Expect(s.errors()[0]).To(MatchError(ContainSubstring("no response within 5s")))
 		s.release(2)
 		s.begin(t.Context(), limiters, 0)
 		g.Expect(s.clusters()).To(ContainElement(0), "it answers again")

@@ -43,7 +43,7 @@ func TestBeforeTheInventoryHasBeenReadAnyClusterMayBeOnTheRoll(t *testing.T) {
 		w.StatusHandler().ServeHTTP(resp, httptest.NewRequest(http.MethodGet, target, nil))
 		return resp.Body.String()
 	}
-	const text = "has not been read yet"
+	const text = "has not been listed yet"
 	synced := func() map[string]float64 { return gauges("rollcall_fleet_inventory_synced") }
 
 	g.Expect(get()).To(And(MatchError(multicluster.ErrClusterNotFound), MatchError(multicluster.ErrClusterNotReady), MatchError(ContainSubstring(text))))

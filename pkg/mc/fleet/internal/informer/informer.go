@@ -1,7 +1,8 @@
 // Copyright The Rollcall Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package fleet
+// Package informer makes informers that leave no goroutine behind.
+package informer
 
 import (
 	"context"
@@ -14,10 +15,10 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// newDrainedInformer is cache.NewSharedIndexInformer, but drains watches that
-// are stopped. controller-runtime's watches of metadata have a goroutine that
-// would stay for good with an event which nobody takes.
-func newDrainedInformer(lw cache.ListerWatcher, obj runtime.Object, resync time.Duration, indexers cache.Indexers) cache.SharedIndexInformer {
+// New returns a cache.NewSharedIndexInformer that drains stopped watches. Without
+// that, controller-runtime's metadata watches keep a goroutine that blocks on an
+// event which is never received.
+func New(lw cache.ListerWatcher, obj runtime.Object, resync time.Duration, indexers cache.Indexers) cache.SharedIndexInformer {
 	source := cache.ToListerWatcherWithContext(lw)
 	return cache.NewSharedIndexInformer(&cache.ListWatch{
 		ListWithContextFunc: source.ListWithContext,
@@ -31,13 +32,13 @@ func newDrainedInformer(lw cache.ListerWatcher, obj runtime.Object, resync time.
 	}, obj, resync, indexers)
 }
 
+// drainedWatch discards the events that arrive after Stop.
 type drainedWatch struct {
 	watch.Interface
 	once sync.Once
 }
 
-// Stop implements watch.Interface. What still comes is thrown away, until the
-// watch has ended.
+// Stop implements watch.Interface.
 func (w *drainedWatch) Stop() {
 	w.Interface.Stop()
 	w.once.Do(func() {
