@@ -96,7 +96,7 @@ func (s *Slot) Confirm(ctx context.Context) error {
 		s.expiry.Stop()
 		s.queue.Remove(s.element)
 		l.responses++
-		for first := l.unconfirmed.Front(); first != nil && l.size > 0; first = l.unconfirmed.Front() {
+		for first := l.unconfirmed.Front(); first != nil; first = l.unconfirmed.Front() {
 			other := first.Value.(*Slot)
 			if l.responses-other.responses <= overtakenBy*l.size {
 				break

@@ -60,13 +60,57 @@ func TestLimiterClock(t *testing.T) {
 	clock.Step(time.Second)
 	g.Eventually(func() int { return free(l, 1) }).Should(Equal(1))
 	slot.Release()
-	g.Expect(clock.HasWaiters()).To(BeFalse(), "all timers are stopped")
-	starts, share := admission.NewStarts(t.Context(), l, acquire(t, g, l), time.Minute, responds)
+	slot = acquire(t, g, l)
+	g.Expect(clock.HasWaiters()).To(BeFalse(), "timers after a response")
+
+	starts, share := admission.NewStarts(t.Context(), l, slot, time.Minute, responds)
 	clock.Step(time.Minute)
 	g.Eventually(starts.HasSlot).Should(BeFalse())
 	share.Release()
+	share = starts.RequestStart()
+	g.Expect(share.Wait(t.Context())).To(Succeed())
+	g.Expect(clock.HasWaiters()).To(BeTrue())
+	share.Release()
+	g.Expect(clock.HasWaiters()).To(BeFalse(), "timers after the last share")
 	starts.Close()
-	g.Expect(clock.HasWaiters()).To(BeFalse())
+}
+
+// lateClock has the functions that a test may call when their timers have been
+// stopped.
+type lateClock struct {
+	clock.RealClock
+	calls []func()
+}
+
+func (c *lateClock) AfterFunc(_ time.Duration, f func()) clock.Timer {
+	c.calls = append(c.calls, f)
+	return c.NewTimer(0)
+}
+
+func TestTimerThatIsStoppedTooLate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := NewWithT(t)
+		clock := &lateClock{}
+		l := admission.NewLimiter(1, clock)
+		starts, share := admission.NewStarts(t.Context(), l, acquire(t, g, l), time.Minute, responds)
+		clock.calls[0]()
+		synctest.Wait()
+		g.Expect(free(l, 1)).To(BeZero(), "the cluster has responded")
+		share.Release()
+		next := starts.RequestStart()
+		g.Expect(next.Wait(t.Context())).To(Succeed())
+		last := len(clock.calls) - 1
+		for _, call := range clock.calls[:last] {
+			call()
+		}
+		synctest.Wait()
+		g.Expect(starts.HasSlot()).To(BeTrue(), "these are timers of the slots before")
+		clock.calls[last]()
+		synctest.Wait()
+		g.Expect(starts.HasSlot()).To(BeFalse())
+		next.Release()
+		starts.Close()
+	})
 }
 
 func TestPriorities(t *testing.T) {
@@ -111,10 +155,15 @@ func TestPriorities(t *testing.T) {
 
 func TestOvertakenSlotIsLost(t *testing.T) {
 	inBubble(t, 2, func(t *testing.T, g *WithT, l *admission.Limiter) {
+		for range 10 {
+			acquire(t, g, l).Release() // before
+		}
 		silent, err := l.Acquire(t.Context(), admission.New, nil)
 		g.Expect(err).NotTo(HaveOccurred())
 		for range 4 {
-			acquire(t, g, l).Release()
+			slot := acquire(t, g, l)
+			g.Expect(slot.Confirm(t.Context())).To(Succeed(), "once more, which does not count")
+			slot.Release()
 		}
 		g.Expect(free(l, 2)).To(Equal(1), "two clusters for each slot have responded")
 		acquire(t, g, l).Release()

@@ -82,7 +82,7 @@ func engage(t *testing.T, g *WithT, l *admission.Limiter, probe func(context.Con
 	return admission.NewStarts(t.Context(), l, acquire(t, g, l), time.Minute, probe)
 }
 
-// engaged returns the Starts of a cluster that has given its first slot back.
+// engaged returns the Starts of a cluster whose first slot is released.
 func engaged(t *testing.T, g *WithT, l *admission.Limiter, probe func(context.Context) error) *admission.Starts {
 	t.Helper()
 	starts, share := engage(t, g, l, probe)

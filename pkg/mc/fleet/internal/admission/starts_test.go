@@ -141,9 +141,11 @@ func TestReleaseBeforeWait(t *testing.T) {
 	t.Run("while the slot is held", func(t *testing.T) {
 		inBubble(t, 1, func(t *testing.T, g *WithT, l *admission.Limiter) {
 			starts, engaging := engage(t, g, l, responds)
-			share := starts.RequestStart()
-			share.Release()
-			g.Expect(share.Wait(t.Context())).To(MatchError(admission.ErrReleased))
+			for range 20 {
+				share := starts.RequestStart()
+				share.Release()
+				g.Expect(share.Wait(t.Context())).To(MatchError(admission.ErrReleased))
+			}
 			g.Expect(starts.HasSlot()).To(BeTrue())
 			engaging.Release()
 			starts.Close()
@@ -155,6 +157,7 @@ func TestReleaseBeforeWait(t *testing.T) {
 			blocking := acquire(t, g, l)
 			first, last := starts.RequestStart(), starts.RequestStart()
 			firstErr, lastErr := wait(t, first), wait(t, last)
+			g.Expect(starts.HasSlot()).To(BeFalse())
 			first.Release()
 			g.Expect(<-firstErr).To(MatchError(admission.ErrReleased))
 			g.Expect(lastErr).NotTo(Receive())
