@@ -68,20 +68,8 @@ func (l *Limiter) Acquire(ctx context.Context, priority Priority, queued func())
 	return s, nil
 }
 
-// dropOvertakenLocked frees the slots of clusters that have not responded while
-// too many others have.
-func (l *Limiter) dropOvertakenLocked() {
-	for l.size > 0 && l.unconfirmed.Len() > 0 {
-		oldest := l.unconfirmed.Front().Value.(*Slot)
-		if l.responses-oldest.responses <= overtakenBy*l.size {
-			return
-		}
-		oldest.freeLocked()
-	}
-}
-
 // Slot permits one cluster to connect and to list its objects. Release may be
-// called at any time, Confirm by one goroutine.
+// called at any time, Confirm by one goroutine at a time.
 type Slot struct {
 	limiter *Limiter
 	queued  func()
@@ -108,7 +96,13 @@ func (s *Slot) Confirm(ctx context.Context) error {
 		s.expiry.Stop()
 		s.queue.Remove(s.element)
 		l.responses++
-		l.dropOvertakenLocked()
+		for first := l.unconfirmed.Front(); first != nil; first = l.unconfirmed.Front() {
+			other := first.Value.(*Slot)
+			if l.responses-other.responses <= overtakenBy*l.size {
+				break
+			}
+			other.freeLocked()
+		}
 	}
 	held := s.held
 	l.mu.Unlock()
@@ -177,8 +171,7 @@ func (s *Slot) holdLocked() {
 	})
 }
 
-// freeLocked takes the slot out of its list, and grants it to the next cluster
-// if it is held.
+// freeLocked ends the wait for the slot, or grants it to the next cluster.
 func (s *Slot) freeLocked() {
 	s.queue.Remove(s.element)
 	if !s.held {

@@ -14,7 +14,7 @@ import (
 	"github.com/rollcall-dev/rollcall/pkg/mc/fleet/internal/timing"
 )
 
-// ErrClosed is the error of shares that are requested after Close.
+// ErrClosed is the error of shares without a slot after Close.
 var ErrClosed = errors.New("cluster has been disengaged")
 
 // Starts shares the startup slot of one engaged cluster between the sources that
@@ -44,41 +44,42 @@ type startup struct {
 }
 
 // NewStarts returns the Starts of a cluster that has been connected under the
-// confirmed slot, and a share for the goroutine that engages the cluster. It
-// releases the share when all sources have requested theirs.
+// confirmed slot, and a share for the goroutine that engages it, which releases
+// the share when all sources have requested theirs. Starts must be closed.
 //
-// The slot is freed when the cluster has held it for the timeout, and when the
-// context ends, which is the engagement's. The probe returns when the cluster has
-// responded; it has a time limit of its own. Starts must be closed.
+// The context is the engagement's: the slot is freed when it ends, and when the
+// cluster has held the slot for the timeout. The probe returns when the cluster
+// has responded; it applies a time limit.
 func NewStarts(ctx context.Context, limiter *Limiter, slot *Slot, timeout time.Duration, probe func(ctx context.Context) error) (*Starts, *Share) {
 	s := &Starts{ctx: ctx, limiter: limiter, timeout: timeout, probe: probe}
 	s.mu.Lock()
-	defer s.mu.Unlock()
 	s.current = &startup{ready: make(chan struct{}), cancel: func(error) {}}
 	s.holdLocked(s.current, slot)
+	s.mu.Unlock()
+	share := s.RequestStart()
 	context.AfterFunc(ctx, func() { s.close(context.Cause(ctx)) })
-	return s, s.shareLocked()
+	return s, share
 }
 
 // RequestStart returns at once with a share of the slot that the cluster holds
-// or waits for. If there is none, one goroutine acquires another slot for all
-// who request it until it is released.
+// or waits for. If there is none, one goroutine acquires a slot for all who
+// request it in this time.
 func (s *Starts) RequestStart() *Share {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.current != nil {
-		return s.shareLocked()
+	st := s.current
+	if st == nil {
+		ctx, cancel := context.WithCancelCause(s.ctx)
+		st = &startup{ready: make(chan struct{}), cancel: cancel}
+		s.current = st
+		if s.closed == nil {
+			s.acquiring.Go(func() { s.acquire(ctx, st) })
+		} else {
+			s.endLocked(st, s.closed)
+		}
 	}
-	ctx, cancel := context.WithCancelCause(s.ctx)
-	st := &startup{ready: make(chan struct{}), cancel: cancel}
-	s.current = st
-	share := s.shareLocked()
-	if s.closed != nil {
-		s.endLocked(st, s.closed)
-	} else {
-		s.acquiring.Go(func() { s.acquire(ctx, st) })
-	}
-	return share
+	st.shares++
+	return &Share{starts: s, startup: st, released: make(chan struct{})}
 }
 
 // HasSlot reports whether the cluster holds a slot.
@@ -88,8 +89,7 @@ func (s *Starts) HasSlot() bool {
 	return s.current != nil && s.current.slot != nil
 }
 
-// Close frees the slot at once, and returns when none is being acquired any
-// more: the probe has to honour its context.
+// Close frees the slot at once, and waits for the probe to honour its context.
 func (s *Starts) Close() {
 	s.close(ErrClosed)
 	s.acquiring.Wait()
@@ -104,8 +104,7 @@ func (s *Starts) close(reason error) {
 	s.endLocked(s.current, s.closed)
 }
 
-// acquire acquires the slot of the startup, which the cluster keeps if it
-// responds.
+// acquire acquires the slot of the startup, and keeps it if the cluster responds.
 func (s *Starts) acquire(ctx context.Context, st *startup) {
 	slot, err := s.limiter.Acquire(ctx, New, nil)
 	if err == nil {
@@ -128,11 +127,6 @@ func (s *Starts) acquire(ctx context.Context, st *startup) {
 	s.endLocked(st, err)
 }
 
-func (s *Starts) shareLocked() *Share {
-	s.current.shares++
-	return &Share{starts: s, startup: s.current, released: make(chan struct{})}
-}
-
 func (s *Starts) holdLocked(st *startup, slot *Slot) {
 	st.slot = slot
 	st.timeout = timing.AfterFunc(s.limiter.clock, s.timeout, func() {
@@ -143,7 +137,7 @@ func (s *Starts) holdLocked(st *startup, slot *Slot) {
 	close(st.ready)
 }
 
-// endLocked ends the startup, unless it has ended, whatever shares are left.
+// endLocked ends the startup unless it has ended, also if shares are left.
 func (s *Starts) endLocked(st *startup, reason error) {
 	if st == nil || s.current != st {
 		return
@@ -159,8 +153,8 @@ func (s *Starts) endLocked(st *startup, reason error) {
 	st.slot.Release()
 }
 
-// Share is what one source has of the startup slot of its cluster. When all
-// shares are released the slot is free.
+// Share keeps the startup slot of a cluster for one source. The slot is free when
+// all its shares are released.
 type Share struct {
 	starts   *Starts
 	startup  *startup
@@ -168,10 +162,10 @@ type Share struct {
 	released chan struct{} // closed by Release
 }
 
-// Wait returns when the cluster holds the slot, which may be so already. The
-// share must be released after an error, too: that is the cause of the end of
-// this context or of the engagement's, what the probe has returned, ErrReleased
-// or ErrClosed.
+// Wait returns when the cluster holds the slot: at once if it holds, or has held,
+// it already. An error is the cause of the end of this context or of the
+// engagement's, the probe's, ErrReleased or ErrClosed. The share must be released
+// after an error, too.
 func (s *Share) Wait(ctx context.Context) error {
 	select {
 	case <-s.released:
