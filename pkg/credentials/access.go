@@ -4,89 +4,153 @@
 package credentials
 
 import (
+	"errors"
 	"fmt"
 	"io"
+	"net/http"
 	"time"
 
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/transport"
+
+	"github.com/rollcall-dev/rollcall/pkg/credentials/internal/authn"
 )
 
-// Access is how to reach one cluster and how to authenticate there. It is safe
-// for concurrent use. Printing one shows no secret.
+// Access connects clients to one cluster and authenticates them there. It is
+// safe for concurrent use. Printing one shows no secret.
 //
-// An Access costs nothing until the first call of RESTConfig. Whoever calls
-// that calls Release in the end.
+// An Access uses no resources until the first call of RESTConfig. Call Release
+// when it is no longer used.
 type Access struct {
+	transport *authn.Transport
+}
+
+// backend is an authn.Backend that can be described.
+type backend interface {
+	authn.Backend
+	describe() description
+	config() *rest.Config
+	portable() *rest.Config
+}
+
+// description is what an Access shows of its backend.
+type description struct {
 	provider    string
 	server      string
 	fingerprint string
-	link        link
 }
 
-// link is the part of an Access that is different for managed and given ones.
-type link interface {
-	config() *rest.Config
-	portable() *rest.Config
-	expiry() (time.Time, bool)
-	release()
-}
+func newAccess(b backend) *Access { return &Access{transport: authn.NewTransport(b)} }
+
+func (a *Access) backend() backend { return a.transport.Backend().(backend) }
 
 // Provider returns the name of the provider in use, or "" for an Access made by
 // FromRESTConfig.
-func (a *Access) Provider() string { return a.provider }
+func (a *Access) Provider() string { return a.backend().describe().provider }
 
 // Server returns the URL of the API server.
-func (a *Access) Server() string { return a.server }
+func (a *Access) Server() string { return a.backend().describe().server }
 
 // Fingerprint returns a digest of what the connection depends on: the endpoint,
 // TLS, and how the credential is obtained. Accesses with equal fingerprints
-// lead to the same connection. It gives away no secret, and means nothing to
+// make the same connection. The digest reveals no secret and has no meaning in
 // another process.
-func (a *Access) Fingerprint() string { return a.fingerprint }
+func (a *Access) Fingerprint() string { return a.backend().describe().fingerprint }
 
 // RESTConfig returns a managed configuration, a new copy on each call, with
 // client-side rate limits turned off. All clients made of an Access's copies
 // share connections and the credential. The first request runs the plugin.
 //
-// The caller may set what has to do with requests: UserAgent, Impersonate, QPS,
-// ContentConfig, Timeout, Wrap. What has to do with connections (TLS, Dial,
-// Proxy, Host) is the Access's; changing it in the copy has no effect or, for
+// The caller may set what concerns requests: UserAgent, Impersonate, QPS,
+// ContentConfig, Timeout, Wrap. What concerns connections (TLS, Dial, Proxy,
+// Host) belongs to the Access: changing it in the copy has no effect or, for
 // another host, makes requests fail. A request that has an Authorization header
 // already keeps it. Requests fail with an *Error, and after Release with
 // ErrReleased, without being sent.
 //
-// Clients that bring a connection of their own, as for "exec" and "port-forward"
-// into pods, get the token, but no client certificate, and Release does not
-// close what they have opened.
-func (a *Access) RESTConfig() *rest.Config { return a.link.config() }
+// Clients that make connections of their own, as for "exec" and "port-forward"
+// into pods, get the token, but no client certificate from a plugin. Release
+// does not close their connections.
+func (a *Access) RESTConfig() *rest.Config {
+	_ = a.transport.Open() // requests return the error
+	b := a.backend()
+	config := b.config()
+	config.WrapTransport = a.transport.Wrapper(b, headersOf(config))
+	return config
+}
 
 // PortableRESTConfig returns a configuration, a new copy on each call, that
-// depends on nothing of this package: the plugin is run by client-go's own
-// authenticator. It is meant for kubeconfigs and other processes. None of the
-// promises of the managed one hold for it, and Release does not end it. Where
+// depends on nothing of this package: client-go's own authenticator runs the
+// plugin. It is meant for kubeconfigs and other processes. It has none of the
+// guarantees of the managed one, and neither Release nor Switch changes it. If
 // the provider has a plugin in this process and no command, requests fail with
 // ErrNotPortable.
-func (a *Access) PortableRESTConfig() *rest.Config { return a.link.portable() }
+func (a *Access) PortableRESTConfig() *rest.Config { return a.backend().portable() }
 
 // Expiry returns when the credential in use expires, and whether that is known:
-// not before the first request, not of a credential that tells no expiry, and
-// not of an Access made by FromRESTConfig. It returns at once.
-func (a *Access) Expiry() (time.Time, bool) { return a.link.expiry() }
+// not before the first request, not of a credential without an expiry, and not
+// of an Access made by FromRESTConfig. It does not block.
+func (a *Access) Expiry() (time.Time, bool) { return a.transport.Expiry() }
 
-// Release says that the Access is not used any more. Its connections are
-// closed, those in use too: what is under way, such as a watch, ends as if the
-// network had dropped it. The
-// last Access that uses a credential drops that credential and stops a run of
-// the plugin. It may be called more than once and does not wait for anything.
-func (a *Access) Release() { a.link.release() }
+// Switch moves the clients of the Access, those made before and those to come,
+// to the endpoint of the next Access, with its TLS settings, proxy and
+// credential. Their URLs may have the address of any endpoint that the Access
+// has had. Provider, Server, Fingerprint, Expiry and the configurations are
+// those of next from then on.
+//
+// The connections to the old endpoint are closed. A request that was not sent
+// yet, or that only reads, is sent to the new one, if its body can be read
+// again. Any other fails as on a dropped connection, and so do watches.
+//
+// Then next is part of the Access: its clients follow the Access, and releasing
+// it has no effect. Switch fails, and changes nothing, if one of the two is
+// released or was switched to, or if next cannot be connected, for example
+// because its Server is not a URL.
+func (a *Access) Switch(next *Access) error { return a.transport.Switch(next.transport) }
+
+// CloseIdleConnections closes the connections that no request uses.
+func (a *Access) CloseIdleConnections() { a.transport.CloseIdleConnections() }
+
+// Release ends the use of the Access. Its connections are closed, also those in
+// use: what is under way, such as a watch, fails as on a dropped connection. The
+// last Access that uses a credential drops it and stops a run of the plugin.
+// Release may be called more than once and does not block.
+func (a *Access) Release() { a.transport.Release() }
 
 // String returns the provider and the server.
 func (a *Access) String() string {
-	if a.provider == "" {
-		return fmt.Sprintf("access to %s", a.server)
+	d := a.backend().describe()
+	if d.provider == "" {
+		return fmt.Sprintf("access to %s", d.server)
 	}
-	return fmt.Sprintf("access to %s by provider %q", a.server, a.provider)
+	return fmt.Sprintf("access to %s by provider %q", d.server, d.provider)
 }
 
 // Format implements fmt.Formatter: every verb prints what String returns.
 func (a *Access) Format(state fmt.State, _ rune) { _, _ = io.WriteString(state, a.String()) }
+
+// headersOf returns the headers that client-go adds to requests because of the
+// configuration's credentials.
+func headersOf(config *rest.Config) http.Header {
+	recorder := &headerRecorder{}
+	var rt http.RoundTripper = recorder
+	switch {
+	case config.BearerToken != "":
+		rt = transport.NewBearerAuthRoundTripper(config.BearerToken, rt)
+	case config.Username != "":
+		rt = transport.NewBasicAuthRoundTripper(config.Username, config.Password, rt)
+	}
+	if config.Impersonate.UserName != "" {
+		rt = transport.NewImpersonatingRoundTripper(transport.ImpersonationConfig(config.Impersonate), rt)
+	}
+	_, _ = rt.RoundTrip(&http.Request{}) //nolint:bodyclose // There is no response.
+	return recorder.header
+}
+
+// headerRecorder notes the headers of a request.
+type headerRecorder struct{ header http.Header }
+
+func (r *headerRecorder) RoundTrip(request *http.Request) (*http.Response, error) {
+	r.header = request.Header
+	return nil, errors.New("not sent")
+}

@@ -13,42 +13,43 @@ import (
 
 	clientauthenticationv1 "k8s.io/client-go/pkg/apis/clientauthentication/v1"
 
+	"github.com/rollcall-dev/rollcall/pkg/credentials/internal/authn"
 	"github.com/rollcall-dev/rollcall/pkg/credentials/plugin"
 )
 
 // parseAnswer reads what a plugin printed: an ExecCredential in v1 or v1beta1,
-// whichever was asked for. Errors are ErrBadAnswer and repeat nothing of the
+// whichever was asked for. Errors are ErrInvalidOutput and repeat nothing of the
 // answer.
-func parseAnswer(data []byte, now time.Time) (*credential, error) {
+func parseAnswer(data []byte, now time.Time) (*authn.Credential, error) {
 	answer, err := decodeAnswer(data)
 	if err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrBadAnswer, err)
+		return nil, fmt.Errorf("%w: %w", ErrInvalidOutput, err)
 	}
-	c := &credential{}
+	c := &authn.Credential{}
 	token := strings.TrimSpace(answer.Status.Token)
 	switch {
 	case token != "" && !isHeaderSafe(token):
-		return nil, fmt.Errorf("%w: the token has characters that no header may have", ErrBadAnswer)
+		return nil, fmt.Errorf("%w: the token has characters that no header may have", ErrInvalidOutput)
 	case token != "":
-		c.authorization = "Bearer " + token
+		c.Authorization = "Bearer " + token
 	}
-	if c.cert, err = parseCertificate(answer); err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrBadAnswer, err)
+	if c.Certificate, err = parseCertificate(answer); err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrInvalidOutput, err)
 	}
-	if c.authorization == "" && c.cert == nil {
-		return nil, fmt.Errorf("%w: neither a token nor a client certificate", ErrBadAnswer)
+	if c.Authorization == "" && c.Certificate == nil {
+		return nil, fmt.Errorf("%w: neither a token nor a client certificate", ErrInvalidOutput)
 	}
 
 	if answer.Status.ExpirationTimestamp != nil {
-		c.expiry = answer.Status.ExpirationTimestamp.Time
+		c.Expiry = answer.Status.ExpirationTimestamp.Time
 	} else if expiry, ok := plugin.JWTExpiry(token); ok {
-		c.expiry = expiry
+		c.Expiry = expiry
 	}
-	if c.cert != nil && (c.expiry.IsZero() || c.cert.Leaf.NotAfter.Before(c.expiry)) {
-		c.expiry = c.cert.Leaf.NotAfter
+	if c.Certificate != nil && (c.Expiry.IsZero() || c.Certificate.Leaf.NotAfter.Before(c.Expiry)) {
+		c.Expiry = c.Certificate.Leaf.NotAfter
 	}
-	if !c.isValid(now) {
-		return nil, fmt.Errorf("%w at %s", ErrExpired, c.expiry.UTC().Format(time.RFC3339))
+	if !c.IsValid(now) {
+		return nil, fmt.Errorf("%w at %s", ErrExpired, c.Expiry.UTC().Format(time.RFC3339))
 	}
 	return c, nil
 }

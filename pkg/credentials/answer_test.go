@@ -31,7 +31,7 @@ func TestExpiryOfAnAnswer(t *testing.T) {
 			g := NewWithT(t)
 			c, err := parseAnswer(answerWith(test.status), now)
 			g.Expect(err).NotTo(HaveOccurred())
-			g.Expect(c.expiry.Equal(test.expiry)).To(BeTrue(), c.expiry.String())
+			g.Expect(c.Expiry.Equal(test.expiry)).To(BeTrue(), c.Expiry.String())
 		})
 	}
 }
@@ -49,17 +49,17 @@ func FuzzParseAnswer(f *testing.F) {
 		case err != nil && c != nil, err == nil && c == nil:
 			t.Fatal("neither or both of a credential and an error")
 		case err != nil:
-			if !errors.Is(err, ErrBadAnswer) {
-				t.Errorf("%v is not ErrBadAnswer", err)
+			if !errors.Is(err, ErrInvalidOutput) {
+				t.Errorf("%v is not ErrInvalidOutput", err)
 			}
 			if strings.Contains(err.Error(), "marker") && !strings.Contains(string(data), "kind") {
 				t.Errorf("%v repeats the answer", err)
 			}
-		case c.authorization == "" && c.cert == nil:
+		case c.Authorization == "" && c.Certificate == nil:
 			t.Error("an empty credential")
-		case strings.ContainsAny(c.authorization, "\r\n"):
+		case strings.ContainsAny(c.Authorization, "\r\n"):
 			t.Error("a token that no header may have")
-		case !c.isValid(now):
+		case !c.IsValid(now):
 			t.Error("an expired credential")
 		}
 	})

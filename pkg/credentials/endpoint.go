@@ -6,7 +6,6 @@ package credentials
 import (
 	"crypto/x509"
 	"fmt"
-	"net"
 	"net/http"
 	"net/netip"
 	"net/url"
@@ -14,6 +13,8 @@ import (
 	"strings"
 
 	clientcmdv1 "k8s.io/client-go/tools/clientcmd/api/v1"
+
+	"github.com/rollcall-dev/rollcall/pkg/credentials/internal/authn"
 )
 
 // endpoint is where a cluster's API server is and how TLS is done with it. It
@@ -25,10 +26,6 @@ type endpoint struct {
 	Insecure           bool
 	ProxyURL           string
 	DisableCompression bool
-
-	plain    bool   // requests go in clear
-	host     string // the server's host and port as the profile spells them
-	hostPort string // the same in lower case and with a port
 }
 
 // newEndpoint takes the endpoint from an access provider of a profile, as far
@@ -36,7 +33,7 @@ type endpoint struct {
 func newEndpoint(cluster *clientcmdv1.Cluster, provider *Provider) (*endpoint, error) {
 	server, err := parseServer(cluster.Server, provider.AllowPlainHTTP)
 	if err != nil {
-		return nil, fmt.Errorf("%w: server: %w", ErrBadProfile, err)
+		return nil, fmt.Errorf("%w: server: %w", ErrInvalidProfile, err)
 	}
 	e := &endpoint{
 		Server:             cluster.Server,
@@ -44,32 +41,29 @@ func newEndpoint(cluster *clientcmdv1.Cluster, provider *Provider) (*endpoint, e
 		ServerName:         cluster.TLSServerName,
 		Insecure:           cluster.InsecureSkipTLSVerify,
 		DisableCompression: cluster.DisableCompression,
-		plain:              server.Scheme == "http",
-		host:               server.Host,
-		hostPort:           hostPort(server),
 	}
 	if !allowsServer(provider.AllowedServers, server) {
-		return nil, fmt.Errorf("%w: server %s is not among the provider's allowedServers", ErrDenied, e.hostPort)
+		return nil, fmt.Errorf("%w: server %s is not among the provider's allowedServers", ErrDenied, authn.HostPort(server))
 	}
 
 	switch {
 	case e.Insecure && !provider.AllowInsecureSkipTLSVerify:
 		return nil, fmt.Errorf("%w: insecure-skip-tls-verify: the provider does not set allowInsecureSkipTLSVerify", ErrDenied)
 	case e.Insecure && len(e.CAData) > 0:
-		return nil, fmt.Errorf("%w: insecure-skip-tls-verify and certificate-authority-data exclude each other", ErrBadProfile)
+		return nil, fmt.Errorf("%w: insecure-skip-tls-verify and certificate-authority-data exclude each other", ErrInvalidProfile)
 	case len(e.CAData) > 0 && !x509.NewCertPool().AppendCertsFromPEM(e.CAData):
-		return nil, fmt.Errorf("%w: certificate-authority-data: no certificate in PEM form", ErrBadProfile)
+		return nil, fmt.Errorf("%w: certificate-authority-data: no certificate in PEM form", ErrInvalidProfile)
 	case cluster.CertificateAuthority != "" && len(e.CAData) == 0:
-		return nil, fmt.Errorf("%w: certificate-authority: a path means nothing in a profile, use certificate-authority-data", ErrBadProfile)
+		return nil, fmt.Errorf("%w: certificate-authority: a path means nothing in a profile, use certificate-authority-data", ErrInvalidProfile)
 	}
 
 	if cluster.ProxyURL != "" {
 		proxy, err := parseProxy(cluster.ProxyURL)
 		if err != nil {
-			return nil, fmt.Errorf("%w: proxy-url: %w", ErrBadProfile, err)
+			return nil, fmt.Errorf("%w: proxy-url: %w", ErrInvalidProfile, err)
 		}
 		if !allowsProxy(provider, proxy) {
-			return nil, fmt.Errorf("%w: proxy-url: proxy %s is not among the provider's allowedProxies", ErrDenied, hostPort(proxy))
+			return nil, fmt.Errorf("%w: proxy-url: proxy %s is not among the provider's allowedProxies", ErrDenied, authn.HostPort(proxy))
 		}
 		e.ProxyURL = proxy.String()
 	}
@@ -135,28 +129,11 @@ func notURL(text, example string) error {
 	return fmt.Errorf("%q is not a URL like %s", text, example)
 }
 
-// hostPort returns the URL's host in lower case and its port, also where that
-// is the scheme's.
-func hostPort(u *url.URL) string {
-	port := u.Port()
-	if port == "" {
-		switch u.Scheme {
-		case "http", "ws":
-			port = "80"
-		case "socks5":
-			port = "1080"
-		default:
-			port = "443"
-		}
-	}
-	return net.JoinHostPort(strings.ToLower(u.Hostname()), port)
-}
-
 func allowsServer(patterns []string, server *url.URL) bool {
 	if len(patterns) == 0 {
 		return true
 	}
-	host, withPort := strings.ToLower(server.Hostname()), hostPort(server)
+	host, withPort := strings.ToLower(server.Hostname()), authn.HostPort(server)
 	_, err := netip.ParseAddr(host)
 	isName := err != nil
 	for _, pattern := range patterns {

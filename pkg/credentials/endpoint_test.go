@@ -24,35 +24,35 @@ func TestEndpointsRefused(t *testing.T) {
 		kind    error
 		text    string
 	}{
-		{"no server, which would mean localhost", clientcmdv1.Cluster{}, credentials.ErrBadProfile, "server: must not be empty"},
-		{"a server without TLS", clientcmdv1.Cluster{Server: "http://c1"}, credentials.ErrBadProfile, "server: must be an https URL"},
-		{"a server without a scheme", clientcmdv1.Cluster{Server: "c1.example.com"}, credentials.ErrBadProfile, `server: "c1.example.com" is not a URL like https://host:port`},
-		{"an address and a port", clientcmdv1.Cluster{Server: "127.0.0.1:6443"}, credentials.ErrBadProfile, `server: "127.0.0.1:6443" is not a URL like https://host:port`},
-		{"a host and a port, which could be a scheme", clientcmdv1.Cluster{Server: "localhost:6443"}, credentials.ErrBadProfile, `server: "localhost:6443" is not a URL like https://host:port`},
-		{"a password, a host and a port", clientcmdv1.Cluster{Server: "me:s3cret@c1:6443"}, credentials.ErrBadProfile, "server: not a URL like https://host:port"},
-		{"a password that is not escaped", clientcmdv1.Cluster{Server: "https://me:s3cret/%zz@c1"}, credentials.ErrBadProfile, "server: not a URL like https://host:port"},
-		{"a server without a host", clientcmdv1.Cluster{Server: "https:///api"}, credentials.ErrBadProfile, "server: must have a host"},
-		{"a server with a password", clientcmdv1.Cluster{Server: "https://me:s3cret@c1"}, credentials.ErrBadProfile, "server: must not have user information"},
-		{"a server with a query", clientcmdv1.Cluster{Server: "https://c1?x=s3cret"}, credentials.ErrBadProfile, "server: must have neither query nor fragment"},
-		{"a server that is no URL", clientcmdv1.Cluster{Server: "https://c1:port"}, credentials.ErrBadProfile, `server: "https://c1:port" is not a URL like https://host:port`},
+		{"no server, which would mean localhost", clientcmdv1.Cluster{}, credentials.ErrInvalidProfile, "server: must not be empty"},
+		{"a server without TLS", clientcmdv1.Cluster{Server: "http://c1"}, credentials.ErrInvalidProfile, "server: must be an https URL"},
+		{"a server without a scheme", clientcmdv1.Cluster{Server: "c1.example.com"}, credentials.ErrInvalidProfile, `server: "c1.example.com" is not a URL like https://host:port`},
+		{"an address and a port", clientcmdv1.Cluster{Server: "127.0.0.1:6443"}, credentials.ErrInvalidProfile, `server: "127.0.0.1:6443" is not a URL like https://host:port`},
+		{"a host and a port, which could be a scheme", clientcmdv1.Cluster{Server: "localhost:6443"}, credentials.ErrInvalidProfile, `server: "localhost:6443" is not a URL like https://host:port`},
+		{"a password, a host and a port", clientcmdv1.Cluster{Server: "me:s3cret@c1:6443"}, credentials.ErrInvalidProfile, "server: not a URL like https://host:port"},
+		{"a password that is not escaped", clientcmdv1.Cluster{Server: "https://me:s3cret/%zz@c1"}, credentials.ErrInvalidProfile, "server: not a URL like https://host:port"},
+		{"a server without a host", clientcmdv1.Cluster{Server: "https:///api"}, credentials.ErrInvalidProfile, "server: must have a host"},
+		{"a server with a password", clientcmdv1.Cluster{Server: "https://me:s3cret@c1"}, credentials.ErrInvalidProfile, "server: must not have user information"},
+		{"a server with a query", clientcmdv1.Cluster{Server: "https://c1?x=s3cret"}, credentials.ErrInvalidProfile, "server: must have neither query nor fragment"},
+		{"a server that is no URL", clientcmdv1.Cluster{Server: "https://c1:port"}, credentials.ErrInvalidProfile, `server: "https://c1:port" is not a URL like https://host:port`},
 		{"no verification of the server", clientcmdv1.Cluster{Server: "https://c1", InsecureSkipTLSVerify: true}, credentials.ErrDenied, "insecure-skip-tls-verify"},
-		{"a CA that is none", clientcmdv1.Cluster{Server: "https://c1", CertificateAuthorityData: []byte("hello")}, credentials.ErrBadProfile, "certificate-authority-data"},
-		{"a CA by path", clientcmdv1.Cluster{Server: "https://c1", CertificateAuthority: "/etc/passwd"}, credentials.ErrBadProfile, "certificate-authority: a path means nothing"},
-		{"a proxy that is no URL", clientcmdv1.Cluster{Server: "https://c1", ProxyURL: "http://proxy:x"}, credentials.ErrBadProfile, `proxy-url: "http://proxy:x" is not a URL like http://host:port`},
-		{"a proxy and a port", clientcmdv1.Cluster{Server: "https://c1", ProxyURL: "proxy:3128"}, credentials.ErrBadProfile, `proxy-url: "proxy:3128" is not a URL like http://host:port`},
-		{"a proxy's password and no scheme", clientcmdv1.Cluster{Server: "https://c1", ProxyURL: "me:s3cret@proxy:3128"}, credentials.ErrBadProfile, "proxy-url: not a URL like http://host:port"},
+		{"a CA that is none", clientcmdv1.Cluster{Server: "https://c1", CertificateAuthorityData: []byte("hello")}, credentials.ErrInvalidProfile, "certificate-authority-data"},
+		{"a CA by path", clientcmdv1.Cluster{Server: "https://c1", CertificateAuthority: "/etc/passwd"}, credentials.ErrInvalidProfile, "certificate-authority: a path means nothing"},
+		{"a proxy that is no URL", clientcmdv1.Cluster{Server: "https://c1", ProxyURL: "http://proxy:x"}, credentials.ErrInvalidProfile, `proxy-url: "http://proxy:x" is not a URL like http://host:port`},
+		{"a proxy and a port", clientcmdv1.Cluster{Server: "https://c1", ProxyURL: "proxy:3128"}, credentials.ErrInvalidProfile, `proxy-url: "proxy:3128" is not a URL like http://host:port`},
+		{"a proxy's password and no scheme", clientcmdv1.Cluster{Server: "https://c1", ProxyURL: "me:s3cret@proxy:3128"}, credentials.ErrInvalidProfile, "proxy-url: not a URL like http://host:port"},
 
-		{"a proxy with a password", clientcmdv1.Cluster{Server: "https://c1", ProxyURL: "http://me:s3cret@proxy"}, credentials.ErrBadProfile, "proxy-url: must not have user information"},
-		{"a proxy of another kind", clientcmdv1.Cluster{Server: "https://c1", ProxyURL: "ftp://proxy"}, credentials.ErrBadProfile, "proxy-url: must be an http, https or socks5 URL"},
+		{"a proxy with a password", clientcmdv1.Cluster{Server: "https://c1", ProxyURL: "http://me:s3cret@proxy"}, credentials.ErrInvalidProfile, "proxy-url: must not have user information"},
+		{"a proxy of another kind", clientcmdv1.Cluster{Server: "https://c1", ProxyURL: "ftp://proxy"}, credentials.ErrInvalidProfile, "proxy-url: must be an http, https or socks5 URL"},
 		{"extra arguments twice", clientcmdv1.Cluster{Server: "https://c1", Extensions: []clientcmdv1.NamedExtension{
 			extension(argsExtension, `[]`), extension(argsExtension, `[]`),
-		}}, credentials.ErrBadProfile, "is there twice"},
+		}}, credentials.ErrInvalidProfile, "is there twice"},
 		{"an extension that is not JSON", clientcmdv1.Cluster{Server: "https://c1", Extensions: []clientcmdv1.NamedExtension{
 			extension(configExtension, `{`),
-		}}, credentials.ErrBadProfile, "not JSON"},
+		}}, credentials.ErrInvalidProfile, "not JSON"},
 		{"more CA data than fits in a variable", clientcmdv1.Cluster{
 			Server: "https://c1", CertificateAuthorityData: bytes.Repeat(ca, 100<<10/len(ca)+1),
-		}, credentials.ErrBadProfile, "an environment variable holds 131072: certificate-authority-data has 1"},
+		}, credentials.ErrInvalidProfile, "an environment variable holds 131072: certificate-authority-data has 1"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			g := NewWithT(t)

@@ -8,58 +8,59 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/rollcall-dev/rollcall/pkg/credentials/internal/errdefs"
 	"github.com/rollcall-dev/rollcall/pkg/inventory"
 )
 
-// What can go wrong, told apart with errors.Is. Errors of Resolve, and of
-// requests through a managed rest.Config, are an *Error around one of these.
+// Causes of errors, for errors.Is. Errors of Resolve, and of requests through a
+// managed rest.Config, are an *Error around one of these.
 var (
-	// ErrNoProvider says that the profile lists no access provider which the
+	// ErrNoProvider means that the profile lists no access provider which the
 	// resolver knows.
-	ErrNoProvider = errors.New("no matching provider")
+	ErrNoProvider = errdefs.ErrNoProvider
 
-	// ErrBadProfile says that the profile's access provider cannot be used as
-	// it is: for example, its server is not an https URL.
-	ErrBadProfile = errors.New("bad profile")
+	// ErrInvalidProfile means that the profile's access provider cannot be used:
+	// for example, its server is not an https URL.
+	ErrInvalidProfile = errdefs.ErrInvalidProfile
 
-	// ErrDenied says that something is not allowed. The profile asks for what
+	// ErrDenied means that something is not allowed. The profile asks for what
 	// its provider does not allow: a server, an environment variable, a
 	// connection without TLS verification. Or the plugin is not one of
 	// Options.AllowedCommands.
-	ErrDenied = errors.New("denied")
+	ErrDenied = errdefs.ErrDenied
 
-	// ErrPluginMissing says that the plugin's executable is not there or may
+	// ErrPluginMissing means that the plugin's executable does not exist or may
 	// not be executed, or that the program has no such plugin of its own. The
 	// chain has a *RunError with the provider's hint on how to install it.
-	ErrPluginMissing = errors.New("plugin missing")
+	ErrPluginMissing = errdefs.ErrPluginMissing
 
-	// ErrPluginFailed says that the plugin ended with an error. The chain has
+	// ErrPluginFailed means that the plugin ended with an error. The chain has
 	// a *RunError with its exit code and the end of its standard error.
-	ErrPluginFailed = errors.New("plugin failed")
+	ErrPluginFailed = errdefs.ErrPluginFailed
 
-	// ErrTimeout says that the plugin did not end in time and was killed.
-	ErrTimeout = errors.New("plugin timed out")
+	// ErrTimeout means that the plugin did not end in time and was killed.
+	ErrTimeout = errdefs.ErrTimeout
 
-	// ErrBadAnswer says that the plugin ended well, but what it printed is
-	// not a usable ExecCredential.
-	ErrBadAnswer = errors.New("bad answer from plugin")
+	// ErrInvalidOutput means that the plugin succeeded, but its output is not
+	// a usable ExecCredential.
+	ErrInvalidOutput = errdefs.ErrInvalidOutput
 
-	// ErrExpired says that the plugin answered with a credential that had
-	// expired already. Every ErrExpired is an ErrBadAnswer too.
-	ErrExpired = fmt.Errorf("%w: credential has expired", ErrBadAnswer)
+	// ErrExpired means that the credential of the plugin's output had already
+	// expired. Every ErrExpired is an ErrInvalidOutput too.
+	ErrExpired = errdefs.ErrExpired
 
-	// ErrNotPortable says that there is no command which another process could
-	// run: the provider's plugin is in this process alone.
-	ErrNotPortable = errors.New("no portable form")
+	// ErrNotPortable means that another process has no command to run: the
+	// provider's plugin is in this process only.
+	ErrNotPortable = errdefs.ErrNotPortable
 
-	// ErrReleased says that a request came after its Access was released. It
+	// ErrReleased means that a request came after its Access was released. It
 	// was not sent. One that was under way then has an error of its connection,
-	// as if the network had dropped that.
-	ErrReleased = errors.New("access released")
+	// as if the network had dropped it.
+	ErrReleased = errdefs.ErrReleased
 
-	// ErrClosed says that the resolver was closed. A request with this error
+	// ErrClosed means that the resolver was closed. A request with this error
 	// was not sent.
-	ErrClosed = errors.New("resolver closed")
+	ErrClosed = errdefs.ErrClosed
 )
 
 // Error says for which profile, and by which of its providers, something
@@ -106,7 +107,7 @@ type RunError struct {
 	InstallHint string
 
 	// Err is the cause: ErrPluginMissing, ErrDenied, ErrPluginFailed, ErrTimeout
-	// or ErrBadAnswer, or an error around one of them.
+	// or ErrInvalidOutput, or an error around one of them.
 	Err error
 }
 

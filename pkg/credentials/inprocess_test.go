@@ -239,7 +239,7 @@ func TestTooLongAnAnswerInThisProcess(t *testing.T) {
 		Providers: []credentials.Provider{{Name: "fake", InProcess: "verbose"}},
 	})
 	_, _, err := get(httpClient(t, resolve(t, resolver, server.profile("c1")).RESTConfig()), server.URL)
-	g.Expect(err).To(MatchError(credentials.ErrBadAnswer))
+	g.Expect(err).To(MatchError(credentials.ErrInvalidOutput))
 }
 
 type verbose struct{}

@@ -58,7 +58,7 @@ func (i *invocation) name() string { return cmp.Or(i.InProcess, i.Command) }
 func newInvocation(provider *Provider, digests []string, cluster *clientcmdv1.Cluster, e *endpoint) (*invocation, error) {
 	extensions, err := readExtensions(cluster)
 	if err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrBadProfile, err)
+		return nil, fmt.Errorf("%w: %w", ErrInvalidProfile, err)
 	}
 	exec := provider.exec()
 	i := &invocation{
@@ -130,7 +130,7 @@ func joinArgs(provider *Provider, raw json.RawMessage) ([]string, error) {
 	}
 	more, err := parseArgs(raw)
 	if err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrBadProfile, err)
+		return nil, fmt.Errorf("%w: %w", ErrInvalidProfile, err)
 	}
 	return append(args, more...), nil
 }
@@ -194,22 +194,22 @@ func joinEnv(provider *Provider, raw json.RawMessage) ([]clientcmdapi.ExecEnvVar
 func parseEnv(raw json.RawMessage) (map[string]string, error) {
 	var variables map[string]*string
 	if err := json.Unmarshal(raw, &variables); err != nil {
-		return nil, fmt.Errorf("%w: must be an object whose values are strings", ErrBadProfile)
+		return nil, fmt.Errorf("%w: must be an object whose values are strings", ErrInvalidProfile)
 	}
 	env := make(map[string]string, len(variables))
 	for _, name := range slices.Sorted(maps.Keys(variables)) {
 		value := variables[name]
 		switch {
 		case !isVariableName(name):
-			return nil, fmt.Errorf("%w: %q is not the name of a variable", ErrBadProfile, name)
+			return nil, fmt.Errorf("%w: %q is not the name of a variable", ErrInvalidProfile, name)
 		case isDangerousVariable(name):
 			return nil, fmt.Errorf("%w: variable %s is not accepted from a profile", ErrDenied, name)
 		case value == nil:
-			return nil, fmt.Errorf("%w: the value of %s is not a string", ErrBadProfile, name)
+			return nil, fmt.Errorf("%w: the value of %s is not a string", ErrInvalidProfile, name)
 		case strings.ContainsRune(*value, 0):
-			return nil, fmt.Errorf("%w: the value of %s has a NUL character", ErrBadProfile, name)
+			return nil, fmt.Errorf("%w: the value of %s has a NUL character", ErrInvalidProfile, name)
 		case len(name)+len(*value)+2 > maxVariableLength:
-			return nil, fmt.Errorf("%w: the value of %s is longer than %d bytes", ErrBadProfile, name, maxVariableLength)
+			return nil, fmt.Errorf("%w: the value of %s is longer than %d bytes", ErrInvalidProfile, name, maxVariableLength)
 		}
 		env[name] = *value
 	}
@@ -251,12 +251,12 @@ func (i *invocation) execInfo(e *endpoint) (string, error) {
 	}
 	text, err := json.Marshal(&request)
 	if err != nil {
-		return "", fmt.Errorf("%w: cluster information: %w", ErrBadProfile, err)
+		return "", fmt.Errorf("%w: cluster information: %w", ErrInvalidProfile, err)
 	}
 	if length := len(execInfoVariable) + len(text) + 2; length > maxVariableLength && i.InProcess == "" {
 		return "", fmt.Errorf("%w: the cluster information for the plugin takes %d bytes and an environment variable holds %d: "+
 			"certificate-authority-data has %d bytes, extension %s has %d",
-			ErrBadProfile, length, maxVariableLength, len(e.CAData), extensionConfig, len(i.config))
+			ErrInvalidProfile, length, maxVariableLength, len(e.CAData), extensionConfig, len(i.config))
 	}
 	return string(text), nil
 }

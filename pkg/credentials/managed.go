@@ -4,9 +4,12 @@
 package credentials
 
 import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
 	"net/http"
+	"net/url"
 	"path/filepath"
-	"sync"
 	"time"
 
 	"k8s.io/apimachinery/pkg/runtime"
@@ -14,42 +17,109 @@ import (
 	"k8s.io/client-go/rest"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
+	"github.com/rollcall-dev/rollcall/pkg/credentials/internal/authn"
 	"github.com/rollcall-dev/rollcall/pkg/inventory"
 )
 
-// managed is the link of an Access that a Resolver made.
-type managed struct {
-	pool       *pool
+// managedBackend is an endpoint with a credential that a plugin obtains.
+type managedBackend struct {
+	resolver   *Resolver
 	profile    inventory.Key
 	provider   string
 	endpoint   *endpoint
 	invocation *invocation
-	runKey     string // the same for all links whose plugin run is the same
+	runKey     string // the same for all backends whose plugin run is the same
+	digest     string
 
-	mu    sync.Mutex     // guards what follows
-	auth  *authenticator // from the first config on
-	wire  *wire          // of the certificate in use, from the first request on
-	ended error          // not nil once released
+	auth *authn.Authenticator // set by Acquire
 }
 
-func newManagedAccess(pool *pool, profile inventory.Key, provider string, e *endpoint, i *invocation) *Access {
-	return &Access{
-		provider:    provider,
-		server:      e.Server,
-		fingerprint: digest(e, i),
-		link: &managed{
-			pool:       pool,
-			profile:    profile,
-			provider:   provider,
-			endpoint:   e,
-			invocation: i,
-			runKey:     digest(i),
+func newManagedAccess(r *Resolver, profile inventory.Key, provider string, e *endpoint, i *invocation) *Access {
+	return newAccess(&managedBackend{
+		resolver:   r,
+		profile:    profile,
+		provider:   provider,
+		endpoint:   e,
+		invocation: i,
+		runKey:     digest(i),
+		digest:     digest(e, i),
+	})
+}
+
+func (m *managedBackend) describe() description {
+	return description{provider: m.provider, server: m.endpoint.Server, fingerprint: m.digest}
+}
+
+// Server implements authn.Backend.
+func (m *managedBackend) Server() (*url.URL, error) { return url.Parse(m.endpoint.Server) }
+
+// Connect implements authn.Backend.
+func (m *managedBackend) Connect() (*authn.Connections, error) {
+	tlsConfig := &tls.Config{
+		MinVersion:         tls.VersionTLS12,
+		ServerName:         m.endpoint.ServerName,
+		InsecureSkipVerify: m.endpoint.Insecure, // only if the provider allows it
+		GetClientCertificate: func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
+			// The request has obtained it, unless it has its own authorization
+			// and needs none.
+			return m.auth.Certificate(), nil
 		},
+	}
+	if len(m.endpoint.CAData) > 0 {
+		tlsConfig.RootCAs = x509.NewCertPool()
+		tlsConfig.RootCAs.AppendCertsFromPEM(m.endpoint.CAData)
+	}
+	conns := authn.NewConnections(nil)
+	conns.Base = utilnet.SetTransportDefaults(&http.Transport{
+		Proxy:               m.endpoint.proxy(),
+		DialContext:         conns.Dial,
+		TLSClientConfig:     tlsConfig,
+		TLSHandshakeTimeout: 10 * time.Second,
+		MaxIdleConnsPerHost: 25,
+		DisableCompression:  m.endpoint.DisableCompression,
+	})
+	conns.Transport = conns.Base
+	return conns, nil
+}
+
+// Acquire implements authn.Backend.
+func (m *managedBackend) Acquire(t *authn.Transport) (_ *authn.Authenticator, err error) {
+	m.auth, err = m.resolver.pool.Acquire(m.runKey, m, t, m.source)
+	return m.auth, err
+}
+
+// source returns how the credential is obtained. It does not hold the backend,
+// which may be released before the Authenticator is.
+func (m *managedBackend) source() *authn.Source {
+	runner, invocation, series := m.resolver.runner, m.invocation, metrics.hold(m.provider)
+	return &authn.Source{
+		Obtain: func(ctx context.Context) (*authn.Credential, error) {
+			return runner.run(ctx, series, invocation)
+		},
+		RefreshInterval: m.resolver.options.RefreshInterval,
+		Started:         series.add,
+		Stopped:         series.remove,
+		Log:             m.resolver.options.Logger.WithValues("provider", m.provider, "plugin", invocation.name()),
 	}
 }
 
-// baseConfig returns what both forms have in common.
-func (m *managed) baseConfig() *rest.Config {
+// Release implements authn.Backend.
+func (m *managedBackend) Release() { m.resolver.pool.Release(m.runKey, m) }
+
+// Wrap implements authn.Backend.
+func (m *managedBackend) Wrap(base http.RoundTripper) (http.RoundTripper, error) { return base, nil }
+
+// TLS implements authn.Backend.
+func (m *managedBackend) TLS() string { return tlsDigest(m.config()) }
+
+// WrapError implements authn.Backend.
+func (m *managedBackend) WrapError(err error) error {
+	return &Error{Profile: m.profile, Provider: m.provider, Err: err}
+}
+
+// config returns the settings that the managed and the portable configuration
+// share.
+func (m *managedBackend) config() *rest.Config {
 	config := &rest.Config{
 		Host: m.endpoint.Server,
 		TLSClientConfig: rest.TLSClientConfig{
@@ -61,81 +131,22 @@ func (m *managed) baseConfig() *rest.Config {
 		QPS:                -1,
 	}
 	if m.endpoint.ProxyURL != "" {
-		// Set only where it must be: with a Proxy function, client-go neither
-		// shares transports nor reads HTTPS_PROXY.
+		// Set only if necessary: with a Proxy function, client-go neither shares
+		// transports nor reads HTTPS_PROXY.
 		config.Proxy = m.endpoint.proxy()
 	}
 	return config
 }
 
-func (m *managed) config() *rest.Config {
-	m.mu.Lock()
-	if m.auth == nil && m.ended == nil {
-		m.auth, m.ended = m.pool.acquire(m)
-	}
-	m.mu.Unlock()
-
-	config := m.baseConfig()
-	config.WrapTransport = m.wrap
-	return config
-}
-
-// wrap puts authentication around what client-go made. Its own transport is
-// replaced by ours, which presents client certificates and whose connections
-// can be closed; anything else (an upgrade to SPDY, a transport of the caller)
-// is used as it is.
-func (m *managed) wrap(base http.RoundTripper) http.RoundTripper {
-	if isPlainTransport(base) {
-		base = nil
-	}
-	return &authRoundTripper{link: m, base: base}
-}
-
-func isPlainTransport(rt http.RoundTripper) bool {
-	for {
-		switch t := rt.(type) {
-		case *http.Transport:
-			return true
-		case utilnet.RoundTripperWrapper:
-			rt = t.WrappedRoundTripper()
-		default:
-			return false
-		}
-	}
-}
-
-// use returns what a request needs, or why there are no more requests.
-func (m *managed) use() (*authenticator, *wire, error) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if m.ended != nil {
-		return nil, nil, m.ended
-	}
-	if m.wire == nil {
-		m.wire = newWire(m.endpoint, m.auth)
-	}
-	return m.auth, m.wire, nil
-}
-
-// rewire closes all connections, since they were made with another client
-// certificate. Requests to come are made on new ones.
-func (m *managed) rewire() {
-	m.mu.Lock()
-	old := m.wire
-	m.wire = nil
-	m.mu.Unlock()
-	old.end(errRewired)
-}
-
-func (m *managed) portable() *rest.Config {
+func (m *managedBackend) portable() *rest.Config {
 	i := m.invocation
-	config := m.baseConfig()
+	config := m.config()
 	if i.Command == "" {
 		config.Wrap(func(http.RoundTripper) http.RoundTripper { return notPortable{m} })
 		return config
 	}
-	// An absolute path always: client-go would look for a name in PATH.
-	command, _ := locate(m.pool.runner.dirs, i.Command) // it may come later
+	// Always an absolute path: client-go would look for a name in PATH.
+	command, _ := locate(m.resolver.options.PluginDirs, i.Command) // it may be installed later
 	command = filepath.Clean(command)
 	exec := &clientcmdapi.ExecConfig{
 		APIVersion:         i.apiVersion,
@@ -161,47 +172,12 @@ func (m *managed) portable() *rest.Config {
 	return config
 }
 
-// notPortable lets requests fail rather than be anonymous.
-type notPortable struct{ link *managed }
+// notPortable fails requests, which would be anonymous.
+type notPortable struct{ backend *managedBackend }
 
 func (t notPortable) RoundTrip(request *http.Request) (*http.Response, error) {
-	closeBody(request)
-	return nil, t.link.wrapError(ErrNotPortable)
-}
-
-func (m *managed) expiry() (time.Time, bool) {
-	m.mu.Lock()
-	auth := m.auth
-	m.mu.Unlock()
-	if auth == nil {
-		return time.Time{}, false
+	if request.Body != nil {
+		_ = request.Body.Close()
 	}
-	c := auth.current.Load()
-	if c == nil || c.expiry.IsZero() {
-		return time.Time{}, false
-	}
-	return c.expiry, true
-}
-
-func (m *managed) release() {
-	// In this order, so that no config acquires anything in between.
-	m.end(ErrReleased)
-	m.pool.release(m)
-}
-
-// end closes all connections and lets all requests fail with the error.
-func (m *managed) end(err error) {
-	m.mu.Lock()
-	if m.ended == nil {
-		m.ended = err
-	}
-	old := m.wire
-	m.wire = nil
-	m.mu.Unlock()
-	old.end(err)
-}
-
-// wrapError says whose error it is.
-func (m *managed) wrapError(err error) error {
-	return &Error{Profile: m.profile, Provider: m.provider, Err: err}
+	return nil, t.backend.WrapError(ErrNotPortable)
 }

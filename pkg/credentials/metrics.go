@@ -12,6 +12,8 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
+
+	"github.com/rollcall-dev/rollcall/pkg/credentials/internal/authn"
 )
 
 // metrics are those of all resolvers, in controller-runtime's registry. Their
@@ -47,7 +49,7 @@ type providerMetrics struct {
 
 	holders        int
 	inFlight       int
-	authenticators map[*authenticator]struct{}
+	authenticators map[*authn.Authenticator]struct{}
 }
 
 func newCollector() *collector {
@@ -78,7 +80,7 @@ func (c *collector) Collect(ch chan<- prometheus.Metric) {
 	c.obtained.Collect(ch)
 	c.duration.Collect(ch)
 
-	users := map[string][]*authenticator{}
+	users := map[string][]*authn.Authenticator{}
 	c.mu.Lock()
 	for name, p := range c.providers {
 		if len(p.authenticators) > 0 {
@@ -92,7 +94,7 @@ func (c *collector) Collect(ch chan<- prometheus.Metric) {
 	for name, authenticators := range users {
 		first, found := time.Duration(0), false
 		for _, auth := range authenticators {
-			if left, expires := auth.expiresIn(now); expires && (!found || left < first) {
+			if left, expires := auth.ExpiresIn(now); expires && (!found || left < first) {
 				first, found = left, true
 			}
 		}
@@ -108,7 +110,7 @@ func (c *collector) hold(name string) *providerMetrics {
 	defer c.mu.Unlock()
 	p := c.providers[name]
 	if p == nil {
-		p = &providerMetrics{collector: c, name: name, authenticators: map[*authenticator]struct{}{}}
+		p = &providerMetrics{collector: c, name: name, authenticators: map[*authn.Authenticator]struct{}{}}
 		c.providers[name] = p
 	}
 	p.holders++
@@ -128,14 +130,14 @@ func (p *providerMetrics) drop() {
 }
 
 // add includes the authenticator, which has held the provider, until remove.
-func (p *providerMetrics) add(auth *authenticator) {
+func (p *providerMetrics) add(auth *authn.Authenticator) {
 	p.collector.mu.Lock()
 	defer p.collector.mu.Unlock()
 	p.authenticators[auth] = struct{}{}
 }
 
 // remove is add undone, and drop.
-func (p *providerMetrics) remove(auth *authenticator) {
+func (p *providerMetrics) remove(auth *authn.Authenticator) {
 	p.collector.mu.Lock()
 	delete(p.authenticators, auth)
 	p.collector.mu.Unlock()
@@ -192,7 +194,7 @@ func outcome(err error) string {
 		return "timeout"
 	case errors.Is(err, ErrExpired):
 		return "expired"
-	case errors.Is(err, ErrBadAnswer):
+	case errors.Is(err, ErrInvalidOutput):
 		return "bad_answer"
 	case errors.Is(err, ErrPluginFailed):
 		return "failed"

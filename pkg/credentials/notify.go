@@ -34,7 +34,7 @@ func (r *Resolver) NotifyChange(ctx context.Context, changed func()) {
 		return
 	}
 	_, seen := r.file.next()
-	r.pool.spawn(func() { r.file.follow(ctx, r.pool.closing, seen, changed) })
+	r.pool.Go(func() { r.file.follow(ctx, r.pool.Closing(), seen, changed) })
 }
 
 // follow calls the function for each version after the one seen.

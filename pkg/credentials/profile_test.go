@@ -116,15 +116,15 @@ func TestArgumentsAndVariablesFromTheProfile(t *testing.T) {
 		{"no arguments are none", appendArgs, ifNot, `null`, `null`, "login", "B=file A=file", nil},
 		{"of a variable in both, the file's value holds", "", ifNot, ``, `{"D":"p","C":"p","A":"p"}`, "login", "B=file A=file C=p D=p", nil},
 		{"of a variable in both, the profile's value holds", "", replace, ``, `{"D":"p","C":"p","A":"p"}`, "login", "B=file A=p C=p D=p", nil},
-		{"arguments that are no strings are refused", appendArgs, "", `["x",1]`, ``, "", "", credentials.ErrBadProfile},
-		{"arguments that are null are refused", appendArgs, "", `["x",null]`, ``, "", "", credentials.ErrBadProfile},
-		{"another field beside args is refused", appendArgs, "", `{"args":[],"more":[]}`, ``, "", "", credentials.ErrBadProfile},
-		{"a single string is refused", appendArgs, "", `"x"`, ``, "", "", credentials.ErrBadProfile},
-		{"an argument with a NUL is refused", appendArgs, "", `["x\u0000y"]`, ``, "", "", credentials.ErrBadProfile},
-		{"variables that are no strings are refused", "", ifNot, ``, `{"C":1}`, "", "", credentials.ErrBadProfile},
-		{"variables as a list are refused", "", ifNot, ``, `["C=1"]`, "", "", credentials.ErrBadProfile},
-		{"a name with a = is refused", "", ifNot, ``, `{"C=D":"1"}`, "", "", credentials.ErrBadProfile},
-		{"a value with a NUL is refused", "", ifNot, ``, `{"C":"\u0000"}`, "", "", credentials.ErrBadProfile},
+		{"arguments that are no strings are refused", appendArgs, "", `["x",1]`, ``, "", "", credentials.ErrInvalidProfile},
+		{"arguments that are null are refused", appendArgs, "", `["x",null]`, ``, "", "", credentials.ErrInvalidProfile},
+		{"another field beside args is refused", appendArgs, "", `{"args":[],"more":[]}`, ``, "", "", credentials.ErrInvalidProfile},
+		{"a single string is refused", appendArgs, "", `"x"`, ``, "", "", credentials.ErrInvalidProfile},
+		{"an argument with a NUL is refused", appendArgs, "", `["x\u0000y"]`, ``, "", "", credentials.ErrInvalidProfile},
+		{"variables that are no strings are refused", "", ifNot, ``, `{"C":1}`, "", "", credentials.ErrInvalidProfile},
+		{"variables as a list are refused", "", ifNot, ``, `["C=1"]`, "", "", credentials.ErrInvalidProfile},
+		{"a name with a = is refused", "", ifNot, ``, `{"C=D":"1"}`, "", "", credentials.ErrInvalidProfile},
+		{"a value with a NUL is refused", "", ifNot, ``, `{"C":"\u0000"}`, "", "", credentials.ErrInvalidProfile},
 		{"what loads code is denied", "", ifNot, ``, `{"LD_PRELOAD":"/evil/x.so"}`, "", "", credentials.ErrDenied},
 		{"what another program calls its proxy is denied", "", ifNot, ``, `{"grpc_proxy":"http://evil"}`, "", "", credentials.ErrDenied},
 		{"what another program calls its authorities is denied", "", ifNot, ``, `{"TOOL_CA_BUNDLE":"/evil"}`, "", "", credentials.ErrDenied},
@@ -174,7 +174,7 @@ func FuzzExtensions(f *testing.F) {
 			},
 		}))
 		if err != nil {
-			if !errors.Is(err, credentials.ErrBadProfile) && !errors.Is(err, credentials.ErrDenied) {
+			if !errors.Is(err, credentials.ErrInvalidProfile) && !errors.Is(err, credentials.ErrDenied) {
 				t.Errorf("%v is of no kind", err)
 			}
 			return

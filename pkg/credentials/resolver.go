@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/rollcall-dev/rollcall/pkg/credentials/internal/authn"
 	"github.com/rollcall-dev/rollcall/pkg/inventory"
 )
 
@@ -28,7 +29,8 @@ var _ Method = &Resolver{}
 type Resolver struct {
 	options Options
 	file    *providerFile // nil without one
-	pool    *pool
+	pool    *authn.Pool
+	runner  *runner
 	known   knownProviders
 }
 
@@ -58,7 +60,7 @@ func New(options Options) (*Resolver, error) {
 	if r.file == nil {
 		r.known.set(options.Providers)
 	}
-	r.pool = newPool(&options)
+	r.pool, r.runner = authn.NewPool(), newRunner(&options)
 	return r, nil
 }
 
@@ -102,14 +104,14 @@ func (r *Resolver) warnOfMissing(providers []Provider) {
 // Resolve implements Method. It takes the first provider that the profile
 // lists under status.accessProviders or the deprecated
 // status.credentialProviders. It runs no plugin and reads nothing but the
-// provider file. Its errors are an *Error around ErrNoProvider, ErrBadProfile,
+// provider file. Its errors are an *Error around ErrNoProvider, ErrInvalidProfile,
 // ErrDenied or ErrClosed.
 func (r *Resolver) Resolve(ctx context.Context, profile *inventory.Profile) (*Access, error) {
 	key := inventory.KeyOf(profile)
 	if err := ctx.Err(); err != nil {
 		return nil, &Error{Profile: key, Err: err}
 	}
-	if r.pool.isClosed() {
+	if r.pool.IsClosed() {
 		return nil, &Error{Profile: key, Err: ErrClosed}
 	}
 	provider, offered, err := choose(r.providers(), profile)
@@ -125,14 +127,14 @@ func (r *Resolver) Resolve(ctx context.Context, profile *inventory.Profile) (*Ac
 	if err != nil {
 		return nil, &Error{Profile: key, Provider: provider.Name, Err: err}
 	}
-	return newManagedAccess(r.pool, key, provider.Name, e, i), nil
+	return newManagedAccess(r, key, provider.Name, e, i), nil
 }
 
 // Close stops running plugins, waits for them to end, and closes all connections
 // of accesses that are not released yet. Requests through these accesses fail
 // with ErrClosed from then on. It may be called more than once.
 func (r *Resolver) Close() {
-	r.pool.close()
+	r.pool.Close()
 	r.known.close()
 }
 

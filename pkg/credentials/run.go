@@ -17,6 +17,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/rollcall-dev/rollcall/pkg/credentials/internal/authn"
 	"github.com/rollcall-dev/rollcall/pkg/credentials/plugin"
 )
 
@@ -31,11 +32,10 @@ const (
 
 // runner runs plugins, only so many at once.
 type runner struct {
-	dirs     []string
-	plugins  map[string]func() plugin.Plugin
-	timeout  time.Duration
-	interval time.Duration
-	slots    chan struct{}
+	dirs    []string
+	plugins map[string]func() plugin.Plugin
+	timeout time.Duration
+	slots   chan struct{}
 
 	// inProcess has a channel, which is closed when it returns, for each run in
 	// this process, by the digest of its invocation.
@@ -44,27 +44,23 @@ type runner struct {
 
 func newRunner(options *Options) *runner {
 	return &runner{
-		dirs:     options.PluginDirs,
-		plugins:  options.pluginsByName,
-		timeout:  options.Timeout,
-		interval: options.RefreshInterval,
-		slots:    make(chan struct{}, options.MaxConcurrentRuns),
+		dirs:    options.PluginDirs,
+		plugins: options.pluginsByName,
+		timeout: options.Timeout,
+		slots:   make(chan struct{}, options.MaxConcurrentRuns),
 	}
 }
 
-// errNoTurn is why a plugin was not run at all: its context ended first.
-var errNoTurn = errors.New("the plugin's turn had not come")
-
 // run runs the plugin once, when its turn has come. Errors are a *RunError, or
-// the context's where that ended, errNoTurn where it did so before. When run
+// the context's where that ended, authn.ErrNotRun where it did so before. When run
 // returns, the plugin has ended.
-func (r *runner) run(ctx context.Context, m *providerMetrics, i *invocation) (*credential, error) {
+func (r *runner) run(ctx context.Context, m *providerMetrics, i *invocation) (*authn.Credential, error) {
 	select {
 	case r.slots <- struct{}{}:
 		defer func() { <-r.slots }()
 	case <-ctx.Done():
 		m.finished(ctx.Err())
-		return nil, errNoTurn
+		return nil, authn.ErrNotRun
 	}
 	ended := m.started()
 	c, err := r.runNow(ctx, i)
@@ -72,7 +68,7 @@ func (r *runner) run(ctx context.Context, m *providerMetrics, i *invocation) (*c
 	return c, err
 }
 
-func (r *runner) runNow(ctx context.Context, i *invocation) (*credential, error) {
+func (r *runner) runNow(ctx context.Context, i *invocation) (*authn.Credential, error) {
 	command, execute := i.InProcess, r.executeInProcess
 	if command == "" {
 		command, _ = locate(r.dirs, i.Command) // execute tells what is wrong with it
@@ -82,11 +78,9 @@ func (r *runner) runNow(ctx context.Context, i *invocation) (*credential, error)
 	if ctx.Err() != nil {
 		return nil, ctx.Err()
 	}
-	var c *credential
+	var c *authn.Credential
 	if err == nil {
-		now := time.Now()
-		if c, err = parseAnswer(stdout, now); err == nil {
-			c.schedule(now, r.interval)
+		if c, err = parseAnswer(stdout, time.Now()); err == nil {
 			return c, nil
 		}
 	}
@@ -99,7 +93,7 @@ func (r *runner) runNow(ctx context.Context, i *invocation) (*credential, error)
 }
 
 // errTooLong is why a plugin was killed that printed more than maxAnswer.
-var errTooLong = fmt.Errorf("%w: more than %d bytes on standard output", ErrBadAnswer, maxAnswer)
+var errTooLong = fmt.Errorf("%w: more than %d bytes on standard output", ErrInvalidOutput, maxAnswer)
 
 // execute returns what the plugin printed, the end of its standard error, and
 // its exit code.

@@ -48,19 +48,19 @@ func TestAnswersThatAreOfNoUse(t *testing.T) {
 		kind         error
 		text         string
 	}{
-		{"nothing", "", credentials.ErrBadAnswer, "nothing on standard output"},
-		{"no JSON", "token: s3cret", credentials.ErrBadAnswer, "not JSON, at byte 2"},
-		{"another kind", `{"kind":"Pod"}`, credentials.ErrBadAnswer, "kind is not ExecCredential"},
-		{"an old version", execCredential(v1+"alpha1", token), credentials.ErrBadAnswer, "apiVersion is neither"},
-		{"no status", `{"kind":"ExecCredential","apiVersion":"` + v1 + `"}`, credentials.ErrBadAnswer, "there is no status"},
-		{"an empty status", execCredential(v1, nil), credentials.ErrBadAnswer, "there is no status"},
-		{"a token of white space", execCredential(v1, map[string]string{"token": " \n"}), credentials.ErrBadAnswer, "neither a token nor a client certificate"},
-		{"a token with a line break", execCredential(v1, map[string]string{"token": "s3cret\nX-Evil: 1"}), credentials.ErrBadAnswer, "characters that no header may have"},
-		{"a certificate without a key", execCredential(v1, map[string]string{"clientCertificateData": "s3cret"}), credentials.ErrBadAnswer, "without clientKeyData"},
-		{"a key that is none", execCredential(v1, map[string]string{"clientCertificateData": "s3cret", "clientKeyData": "s3cret"}), credentials.ErrBadAnswer, "not a certificate and its key"},
+		{"nothing", "", credentials.ErrInvalidOutput, "nothing on standard output"},
+		{"no JSON", "token: s3cret", credentials.ErrInvalidOutput, "not JSON, at byte 2"},
+		{"another kind", `{"kind":"Pod"}`, credentials.ErrInvalidOutput, "kind is not ExecCredential"},
+		{"an old version", execCredential(v1+"alpha1", token), credentials.ErrInvalidOutput, "apiVersion is neither"},
+		{"no status", `{"kind":"ExecCredential","apiVersion":"` + v1 + `"}`, credentials.ErrInvalidOutput, "there is no status"},
+		{"an empty status", execCredential(v1, nil), credentials.ErrInvalidOutput, "there is no status"},
+		{"a token of white space", execCredential(v1, map[string]string{"token": " \n"}), credentials.ErrInvalidOutput, "neither a token nor a client certificate"},
+		{"a token with a line break", execCredential(v1, map[string]string{"token": "s3cret\nX-Evil: 1"}), credentials.ErrInvalidOutput, "characters that no header may have"},
+		{"a certificate without a key", execCredential(v1, map[string]string{"clientCertificateData": "s3cret"}), credentials.ErrInvalidOutput, "without clientKeyData"},
+		{"a key that is none", execCredential(v1, map[string]string{"clientCertificateData": "s3cret", "clientKeyData": "s3cret"}), credentials.ErrInvalidOutput, "not a certificate and its key"},
 		{"a token that has expired", execCredential(v1, map[string]string{"token": "s3cret", "expirationTimestamp": "2001-02-03T04:05:06Z"}), credentials.ErrExpired, "expired at 2001-02-03T04:05:06Z"},
-		{"a time that is none", execCredential(v1, map[string]string{"token": "t", "expirationTimestamp": "s3cret"}), credentials.ErrBadAnswer, "a field has a value that cannot be read"},
-		{"too much", strings.Repeat(" ", 1<<20) + execCredential(v1, token), credentials.ErrBadAnswer, "more than 1048576 bytes"},
+		{"a time that is none", execCredential(v1, map[string]string{"token": "t", "expirationTimestamp": "s3cret"}), credentials.ErrInvalidOutput, "a field has a value that cannot be read"},
+		{"too much", strings.Repeat(" ", 1<<20) + execCredential(v1, token), credentials.ErrInvalidOutput, "more than 1048576 bytes"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			g := NewWithT(t)
@@ -69,7 +69,7 @@ func TestAnswersThatAreOfNoUse(t *testing.T) {
 			client := httpClient(t, resolve(t, onePlugin(t, plugin), server.profile("c1")).RESTConfig())
 			_, _, err := get(client, server.URL)
 			g.Expect(err).To(MatchError(test.kind))
-			g.Expect(err).To(MatchError(credentials.ErrBadAnswer))
+			g.Expect(err).To(MatchError(credentials.ErrInvalidOutput))
 			g.Expect(err).To(MatchError(ContainSubstring(test.text)))
 			g.Expect(err.Error()).NotTo(ContainSubstring("s3cret"))
 		})

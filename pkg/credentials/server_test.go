@@ -8,10 +8,12 @@ import (
 	"encoding/pem"
 	"io"
 	"log"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -36,6 +38,8 @@ type server struct {
 
 	hanging    chan struct{} // one for each request that is never answered
 	watchEnded chan struct{} // one for each watch that has ended
+
+	connections atomic.Int64 // that are open
 }
 
 func newServer(t testing.TB, tokens ...string) *server {
@@ -45,6 +49,14 @@ func newServer(t testing.TB, tokens ...string) *server {
 	s.Server = httptest.NewUnstartedServer(s)
 	s.EnableHTTP2 = true
 	s.Config.ErrorLog = log.New(io.Discard, "", 0) // of connections that tests close
+	s.Config.ConnState = func(_ net.Conn, state http.ConnState) {
+		switch state {
+		case http.StateNew:
+			s.connections.Add(1)
+		case http.StateClosed, http.StateHijacked:
+			s.connections.Add(-1)
+		}
+	}
 	s.TLS = &tls.Config{ClientAuth: tls.RequestClientCert, MinVersion: tls.VersionTLS12}
 	s.StartTLS()
 	t.Cleanup(func() {

@@ -78,7 +78,7 @@ func churn(t testing.TB) []row {
 		runtime.MemProfileRate = rate
 		return fmt.Sprint(alive(t, allocator))
 	}
-	ours := left((*credentials.Access).RESTConfig, "credentials.(*pool).acquire")
+	ours := left((*credentials.Access).RESTConfig, "authn.(*Pool).Acquire")
 	theirs := left((*credentials.Access).PortableRESTConfig, "exec.newAuthenticator")
 	return []row{{fmt.Sprintf("%d profiles come and gone: authenticators left", profiles), ours, theirs, "0", ours == "0"}}
 }

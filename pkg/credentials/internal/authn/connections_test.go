@@ -1,7 +1,7 @@
 // Copyright The Rollcall Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package credentials
+package authn
 
 import (
 	"context"
@@ -43,47 +43,39 @@ func (d *pipeDialer) allClosed() bool {
 func TestConnections(t *testing.T) {
 	g := NewWithT(t)
 	dialer := &pipeDialer{}
-	conns := newConnections(dialer.dial)
+	conns := NewConnections(dialer.dial)
 	dial := func() net.Conn {
-		conn, err := conns.dial(t.Context(), "tcp", "c1:443")
+		conn, err := conns.Dial(t.Context(), "tcp", "c1:443")
 		g.Expect(err).NotTo(HaveOccurred())
 		return conn
 	}
-	g.Expect(dial().Close()).To(Succeed())
-	g.Expect(conns.conns).To(BeEmpty(), "what is closed is forgotten")
-
 	dial()
 	dial()
-	conns.closeAll()
-	g.Expect(conns.conns).To(BeEmpty())
+	conns.end()
 	g.Expect(dialer.allClosed()).To(BeTrue())
-	dial()
-	conns.end(ErrReleased)
-	g.Expect(dialer.allClosed()).To(BeTrue())
-	_, err := conns.dial(t.Context(), "tcp", "c1:443")
-	g.Expect(err).To(MatchError(ErrReleased))
-	conns.end(ErrClosed)
-	g.Expect(conns.err()).To(MatchError(ErrReleased), "the first reason holds")
+	_, err := conns.Dial(t.Context(), "tcp", "c1:443")
+	g.Expect(err).To(MatchError(errEnded))
+	conns.end()
 
 	dialer.err = errors.New("no route")
-	_, err = newConnections(dialer.dial).dial(t.Context(), "tcp", "c1:443")
+	_, err = NewConnections(dialer.dial).Dial(t.Context(), "tcp", "c1:443")
 	g.Expect(err).To(MatchError("no route"))
 }
 
-func TestNoConnectionEscapesTheEnd(t *testing.T) {
+func TestNoConnectionAfterEnd(t *testing.T) {
 	g := NewWithT(t)
 	for range 200 {
 		dialer := &pipeDialer{}
-		conns := newConnections(dialer.dial)
+		conns := NewConnections(dialer.dial)
 		var group sync.WaitGroup
 		for range 4 {
 			group.Go(func() {
 				for range 4 {
-					_, _ = conns.dial(context.Background(), "tcp", "c1:443")
+					_, _ = conns.Dial(context.Background(), "tcp", "c1:443")
 				}
 			})
 		}
-		conns.end(ErrReleased)
+		conns.end()
 		group.Wait()
 		g.Expect(dialer.allClosed()).To(BeTrue())
 	}

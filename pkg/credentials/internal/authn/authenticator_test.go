@@ -1,7 +1,7 @@
 // Copyright The Rollcall Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package credentials
+package authn
 
 import (
 	"context"
@@ -15,11 +15,13 @@ import (
 
 	"github.com/go-logr/logr"
 	. "github.com/onsi/gomega"
+
+	"github.com/rollcall-dev/rollcall/pkg/credentials/internal/errdefs"
 )
 
-// source stands for the plugin: each run takes a while and gives a numbered
+// fakeSource stands for the plugin: each run takes a while and gives a numbered
 // token, or fails.
-type source struct {
+type fakeSource struct {
 	takes  time.Duration
 	life   time.Duration // 0: no expiry
 	fixed  bool          // the same token each time
@@ -29,7 +31,7 @@ type source struct {
 	inFlight atomic.Int32
 }
 
-func (s *source) obtain(ctx context.Context) (*credential, error) {
+func (s *fakeSource) obtain(ctx context.Context) (*Credential, error) {
 	number := s.runs.Add(1)
 	if s.fixed {
 		number = 1
@@ -47,36 +49,37 @@ func (s *source) obtain(ctx context.Context) (*credential, error) {
 		return nil, s.failed
 	}
 	now := time.Now()
-	c := &credential{authorization: fmt.Sprintf("Bearer t%d", number)}
+	c := &Credential{Authorization: fmt.Sprintf("Bearer t%d", number)}
 	if s.life > 0 {
-		c.expiry = now.Add(s.life)
+		c.Expiry = now.Add(s.life)
 	}
-	c.schedule(now, 5*time.Minute)
 	return c, nil
 }
 
-func newTestAuthenticator(s *source) *authenticator {
-	return &authenticator{
-		obtain:         s.obtain,
+func newTestAuthenticator(s *fakeSource) *Authenticator {
+	return &Authenticator{
+		source: &Source{
+			Obtain: s.obtain, RefreshInterval: 5 * time.Minute,
+			Stopped: func(*Authenticator) {}, Log: logr.Discard(),
+		},
 		spawn:          func(f func()) bool { go f(); return true },
 		newCertificate: func() {},
-		log:            logr.Discard(),
 	}
 }
 
-func (a *authenticator) token(t *testing.T) string {
+func (a *Authenticator) token(t *testing.T) string {
 	t.Helper()
 	c, err := a.credential(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	return c.authorization
+	return c.Authorization
 }
 
 func TestRenewalAheadOfExpiry(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := NewWithT(t)
-		s := &source{takes: 10 * time.Second, life: 100 * time.Minute}
+		s := &fakeSource{takes: 10 * time.Second, life: 100 * time.Minute}
 		a := newTestAuthenticator(s)
 		start := time.Now()
 		for time.Since(start) < 24*time.Hour {
@@ -86,7 +89,7 @@ func TestRenewalAheadOfExpiry(t *testing.T) {
 			if s.runs.Load() > 1 {
 				g.Expect(time.Since(asked)).To(BeZero(), "no request but the first waits")
 			}
-			g.Expect(time.Now()).To(BeTemporally("<", c.expiry))
+			g.Expect(time.Now()).To(BeTemporally("<", c.Expiry))
 			time.Sleep(time.Minute)
 		}
 		// Between 70 and 90 % of the lifetime, and a minute until it is noticed.
@@ -97,7 +100,7 @@ func TestRenewalAheadOfExpiry(t *testing.T) {
 func TestNoRunWithoutRequests(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := NewWithT(t)
-		s := &source{takes: time.Second, life: time.Hour}
+		s := &fakeSource{takes: time.Second, life: time.Hour}
 		a := newTestAuthenticator(s)
 		g.Expect(a.token(t)).To(Equal("Bearer t1"))
 		time.Sleep(24 * time.Hour)
@@ -109,7 +112,7 @@ func TestNoRunWithoutRequests(t *testing.T) {
 func TestTokensWithoutExpiryAreReadAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := NewWithT(t)
-		s := &source{takes: time.Second}
+		s := &fakeSource{takes: time.Second}
 		a := newTestAuthenticator(s)
 		g.Expect(a.token(t)).To(Equal("Bearer t1"))
 		time.Sleep(4 * time.Minute)
@@ -125,7 +128,7 @@ func TestTokensWithoutExpiryAreReadAgain(t *testing.T) {
 func TestTheOldCredentialServesWhileThePluginFails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := NewWithT(t)
-		s := &source{life: time.Hour}
+		s := &fakeSource{life: time.Hour}
 		a := newTestAuthenticator(s)
 		g.Expect(a.token(t)).To(Equal("Bearer t1"))
 		s.failed = errors.New("vault is sealed")
@@ -149,7 +152,7 @@ func TestTheOldCredentialServesWhileThePluginFails(t *testing.T) {
 func TestBackoffOfAFailingPlugin(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := NewWithT(t)
-		s := &source{failed: errors.New("no")}
+		s := &fakeSource{failed: errors.New("no")}
 		a := newTestAuthenticator(s)
 		var times []time.Time
 		for start := time.Now(); time.Since(start) < 10*time.Minute; time.Sleep(100 * time.Millisecond) {
@@ -172,7 +175,7 @@ func TestBackoffOfAFailingPlugin(t *testing.T) {
 func TestManyWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := NewWithT(t)
-		s := &source{takes: 10 * time.Second, life: time.Hour}
+		s := &fakeSource{takes: 10 * time.Second, life: time.Hour}
 		a := newTestAuthenticator(s)
 		var group sync.WaitGroup
 		for i := range 100 {
@@ -189,7 +192,7 @@ func TestManyWait(t *testing.T) {
 					return
 				}
 				g.Expect(err).NotTo(HaveOccurred())
-				g.Expect(c.authorization).To(Equal("Bearer t1"))
+				g.Expect(c.Authorization).To(Equal("Bearer t1"))
 			})
 		}
 		group.Wait()
@@ -198,7 +201,7 @@ func TestManyWait(t *testing.T) {
 }
 
 func TestARunThatNobodyWaitsForAnyMore(t *testing.T) {
-	within := func(a *authenticator, d time.Duration) error {
+	within := func(a *Authenticator, d time.Duration) error {
 		ctx, cancel := context.WithTimeout(context.Background(), d)
 		defer cancel()
 		_, err := a.credential(ctx)
@@ -207,7 +210,7 @@ func TestARunThatNobodyWaitsForAnyMore(t *testing.T) {
 	t.Run("soon is no fault of the plugin", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			g := NewWithT(t)
-			s := &source{takes: 10 * time.Second, life: time.Hour}
+			s := &fakeSource{takes: 10 * time.Second, life: time.Hour}
 			a := newTestAuthenticator(s)
 			g.Expect(within(a, 500*time.Millisecond)).To(MatchError(context.DeadlineExceeded))
 			g.Expect(a.token(t)).To(Equal("Bearer t2"))
@@ -216,12 +219,12 @@ func TestARunThatNobodyWaitsForAnyMore(t *testing.T) {
 	t.Run("after a second counts as failed", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			g := NewWithT(t)
-			s := &source{takes: time.Hour}
+			s := &fakeSource{takes: time.Hour}
 			a := newTestAuthenticator(s)
 			g.Expect(within(a, 3*time.Second)).To(MatchError(context.DeadlineExceeded))
 			synctest.Wait()
 			for range 10 {
-				g.Expect(within(a, 3*time.Second)).To(MatchError(ErrTimeout))
+				g.Expect(within(a, 3*time.Second)).To(MatchError(errdefs.ErrTimeout))
 			}
 			g.Expect(int(s.runs.Load())).To(Equal(1))
 		})
@@ -229,10 +232,10 @@ func TestARunThatNobodyWaitsForAnyMore(t *testing.T) {
 	t.Run("is not joined by one who comes while it ends", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			g := NewWithT(t)
-			s := &source{life: time.Hour}
+			s := &fakeSource{life: time.Hour}
 			a := newTestAuthenticator(s)
 			dying := make(chan struct{})
-			a.obtain = func(ctx context.Context) (*credential, error) {
+			a.source.Obtain = func(ctx context.Context) (*Credential, error) {
 				if s.runs.Load() == 0 {
 					s.runs.Add(1)
 					<-ctx.Done()
@@ -259,14 +262,14 @@ func TestForcedRunsComeAtGrowingIntervals(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				g := NewWithT(t)
-				s := &source{fixed: test.fixed, life: 100 * time.Hour}
+				s := &fakeSource{fixed: test.fixed, life: 100 * time.Hour}
 				a := newTestAuthenticator(s)
 				// A server that accepts nothing, asked ten times a second.
 				for start := time.Now(); time.Since(start) < 10*time.Minute; time.Sleep(100 * time.Millisecond) {
 					c, err := a.credential(t.Context())
 					g.Expect(err).NotTo(HaveOccurred())
 					if fresh := a.replace(t.Context(), c); fresh != nil {
-						g.Expect(fresh.sameAs(c)).To(BeFalse())
+						g.Expect(fresh.equals(c)).To(BeFalse())
 					}
 				}
 				g.Expect(int(s.runs.Load())).To(And(BeNumerically(">=", 12), BeNumerically("<=", 17)))
@@ -286,12 +289,12 @@ func TestForcedRunsComeAtGrowingIntervals(t *testing.T) {
 func TestARefusedCredentialThatIsOldAlready(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := NewWithT(t)
-		s := &source{takes: time.Second, life: time.Hour}
+		s := &fakeSource{takes: time.Second, life: time.Hour}
 		a := newTestAuthenticator(s)
 		c1, err := a.credential(t.Context())
 		g.Expect(err).NotTo(HaveOccurred())
 		c2 := a.replace(t.Context(), c1)
-		g.Expect(c2.authorization).To(Equal("Bearer t2"))
+		g.Expect(c2.Authorization).To(Equal("Bearer t2"))
 		g.Expect(a.replace(t.Context(), c1)).To(BeIdenticalTo(c2), "no run for what has been replaced")
 		g.Expect(int(s.runs.Load())).To(Equal(2))
 	})
@@ -300,7 +303,7 @@ func TestARefusedCredentialThatIsOldAlready(t *testing.T) {
 func TestForcedRunThatFailsLeavesTheOldCredential(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := NewWithT(t)
-		s := &source{life: time.Hour}
+		s := &fakeSource{life: time.Hour}
 		a := newTestAuthenticator(s)
 		c1, err := a.credential(t.Context())
 		g.Expect(err).NotTo(HaveOccurred())
@@ -313,13 +316,13 @@ func TestForcedRunThatFailsLeavesTheOldCredential(t *testing.T) {
 func TestStop(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := NewWithT(t)
-		s := &source{takes: time.Hour, life: time.Hour}
+		s := &fakeSource{takes: time.Hour, life: time.Hour}
 		a := newTestAuthenticator(s)
-		time.AfterFunc(time.Minute, func() { a.stop(ErrReleased) })
+		time.AfterFunc(time.Minute, func() { a.stop(errdefs.ErrReleased) })
 		_, err := a.credential(t.Context())
-		g.Expect(err).To(MatchError(ErrReleased))
+		g.Expect(err).To(MatchError(errdefs.ErrReleased))
 		_, err = a.credential(t.Context())
-		g.Expect(err).To(MatchError(ErrReleased))
+		g.Expect(err).To(MatchError(errdefs.ErrReleased))
 		g.Expect(int(s.runs.Load())).To(Equal(1))
 	})
 }
@@ -329,13 +332,13 @@ func TestWhenACredentialIsDue(t *testing.T) {
 	now := time.Now()
 	seen := map[time.Duration]bool{}
 	for range 1000 {
-		c := &credential{expiry: now.Add(100 * time.Minute)}
+		c := &Credential{Expiry: now.Add(100 * time.Minute)}
 		c.schedule(now, 10*time.Minute)
 		due := c.refreshAt.Sub(now)
 		g.Expect(due).To(And(BeNumerically(">=", 70*time.Minute), BeNumerically("<=", 90*time.Minute)))
 		seen[due.Truncate(time.Minute)] = true
 
-		c = &credential{}
+		c = &Credential{}
 		c.schedule(now, 10*time.Minute)
 		g.Expect(c.refreshAt.Sub(now)).To(And(BeNumerically(">=", 9*time.Minute), BeNumerically("<=", 11*time.Minute)))
 	}
@@ -347,15 +350,15 @@ func TestAnExpiredCredentialIsNotFreshWhateverTheMonotonicClockSays(t *testing.T
 	now := time.Now()
 	// The machine slept for longer than the credential was to last: its wall
 	// clock went on, and refreshAt, by the monotonic one, is still to come.
-	c := &credential{expiry: now.Round(0).Add(-time.Second)}
+	c := &Credential{Expiry: now.Round(0).Add(-time.Second)}
 	c.refreshAt = now.Add(time.Hour)
 	g.Expect(c.isFresh(now)).To(BeFalse())
-	c.expiry = now.Round(0).Add(time.Second)
+	c.Expiry = now.Round(0).Add(time.Second)
 	g.Expect(c.isFresh(now)).To(BeTrue())
 }
 
 func BenchmarkCredential(b *testing.B) {
-	a := newTestAuthenticator(&source{life: time.Hour})
+	a := newTestAuthenticator(&fakeSource{life: time.Hour})
 	ctx := context.Background()
 	b.ReportAllocs()
 	b.RunParallel(func(pb *testing.PB) {
