@@ -35,7 +35,7 @@ type Options struct {
 
 	// ClusterName names the cluster of a profile. Where several profiles come to
 	// the same name, the one that was there first has it until it goes, and the
-	// next is the first of inventory.CompareClaims.
+	// next is the first of inventory.ComparePrecedence.
 	// Defaults to inventory.ClusterName: "namespace/name", or the name that the
 	// source gave.
 	ClusterName func(profile *inventory.Profile) multicluster.ClusterName

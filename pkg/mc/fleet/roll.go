@@ -26,7 +26,7 @@ type roll struct {
 	entries map[inventory.Key]*entry
 	// claims has the profiles that come to a name. The first has the keeper: it
 	// came first, or was the next when another went. The others are in the order
-	// of inventory.CompareClaims.
+	// of inventory.ComparePrecedence.
 	claims  map[multicluster.ClusterName][]*entry
 	keeping sync.WaitGroup
 }
@@ -137,7 +137,7 @@ func (r *roll) wait() {
 
 // sortClaims has those that wait for a name in the order in which they get it.
 func (r *roll) sortClaims(name multicluster.ClusterName) {
-	slices.SortFunc(r.claims[name][1:], func(a, b *entry) int { return inventory.CompareClaims(a.profile, b.profile) })
+	slices.SortFunc(r.claims[name][1:], func(a, b *entry) int { return inventory.ComparePrecedence(a.profile, b.profile) })
 	r.showClaims(name)
 }
 
