@@ -122,8 +122,8 @@ func (s *dedupeSink) replace(key Key, profile *Profile) {
 	s.update(key, clusters)
 }
 
-// update sends the sink what has changed for the key, whose profile is new, and
-// for the other profiles of these clusters. Removals come first.
+// update sends the sink the changed profile of the key, and what follows for the
+// other profiles of these clusters. Removals come first.
 func (s *dedupeSink) update(key Key, clusters []identity) {
 	affected := []Key{key}
 	for _, cluster := range clusters {

@@ -17,14 +17,14 @@ import (
 // stay as they are. The sink is synced once all sources have synced.
 //
 // If several sources have a profile with the same key, the profile of the source
-// listed first is used, whichever arrived first. The others are ignored, which is
-// logged; when it is removed, the next of them replaces it. Rename gives
-// the profiles of a source keys of their own. Profiles with different keys are all
-// passed on, even with the same cluster name.
+// listed first is used, whichever arrived first. The others are logged and ignored;
+// when it is removed, the next of them replaces it. Rename avoids duplicate keys.
+// Profiles with different keys are all passed on, even with the same cluster name.
 func Merge(sources ...Source) Source {
 	return &merged{sources: sources}
 }
 
+// merged is the source of all profiles of its sources.
 type merged struct {
 	sources []Source
 }

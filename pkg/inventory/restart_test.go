@@ -43,20 +43,20 @@ func TestRestartKeepsProfilesUntilRelisted(t *testing.T) {
 			runs = append(runs, time.Now())
 			switch len(runs) {
 			case 1:
-				sink.Put(named("stays"))
-				sink.Put(named("goes"))
+				sink.Put(named("kept"))
+				sink.Put(named("deleted"))
 				sink.Put(named("removed"))
 				sink.Remove(Key{Name: "removed"})
 				sink.Synced()
 				return errors.New("outage")
 			case 2:
-				sink.Put(named("stays"))
+				sink.Put(named("kept"))
 				return errors.New("outage before the listing was complete")
 			case 3:
 				return nil // violates the contract
 			default:
-				sink.Put(named("stays"))
-				sink.Put(named("comes"))
+				sink.Put(named("kept"))
+				sink.Put(named("added"))
 				sink.Synced()
 				<-ctx.Done()
 				return ctx.Err()
@@ -70,9 +70,9 @@ func TestRestartKeepsProfilesUntilRelisted(t *testing.T) {
 		time.Sleep(time.Hour)
 		synctest.Wait()
 		g.Expect(sink.calls).To(Equal([]string{
-			"put stays", "put goes", "put removed", "remove removed", "synced",
-			"put stays",
-			"put stays", "put comes", "remove goes",
+			"put kept", "put deleted", "put removed", "remove removed", "synced",
+			"put kept",
+			"put kept", "put added", "remove deleted",
 		}))
 		cancel()
 		g.Expect(<-done).To(Succeed())

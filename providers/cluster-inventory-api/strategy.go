@@ -47,7 +47,7 @@ func newMethod(opts Options) (credentials.Method, *strategyMethod, error) {
 		return method, nil, nil
 	}
 	if opts.Hub != nil {
-		return nil, nil, errors.New("a strategy that reads the hub requires that the hub is the manager's local cluster: leave Options.Hub out")
+		return nil, nil, errors.New("a strategy that reads the hub requires that the hub is the manager's local cluster: do not set Options.Hub")
 	}
 	s := &strategyMethod{strategy: strategy}
 	return s, s, nil

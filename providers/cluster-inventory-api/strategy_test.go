@@ -183,7 +183,7 @@ func TestInvalidStrategies(t *testing.T) {
 	}{
 		{"none", clusterinventoryapi.Options{}, "must specify Options.Credentials"},
 		{"credentials and a strategy", clusterinventoryapi.Options{Credentials: &credentials.Resolver{}, KubeconfigStrategyOption: secret}, "set either"},
-		{"Secrets of a hub other than the manager's cluster", clusterinventoryapi.Options{Hub: &rest.Config{}, KubeconfigStrategyOption: secret}, "leave Options.Hub out"},
+		{"Secrets of a hub other than the manager's cluster", clusterinventoryapi.Options{Hub: &rest.Config{}, KubeconfigStrategyOption: secret}, "do not set Options.Hub"},
 		{"two strategies", clusterinventoryapi.Options{KubeconfigStrategyOption: kubeconfigstrategy.Option{
 			Secret: secret.Secret, AccessProvider: &kubeconfigstrategy.AccessProviderOption{Provider: &access.Config{}},
 		}}, "exactly one"},

@@ -74,19 +74,19 @@ func TestLabelSelectorAndNamespace(t *testing.T) {
 func TestOutageKeepsProfiles(t *testing.T) {
 	g := NewWithT(t)
 	c := newHub(t)
-	g.Expect(c.Create(profile("stays", "1"), profile("goes", "1"))).To(Succeed())
+	g.Expect(c.Create(profile("kept", "1"), profile("deleted", "1"))).To(Succeed())
 	logs := &logBuffer{}
 	sink := run(t, c, hub.Options{}, logs)
-	g.Eventually(sink.content).WithTimeout(patience).Should(Equal("default/goes=1 default/stays=1"))
+	g.Eventually(sink.content).WithTimeout(patience).Should(Equal("default/deleted=1 default/kept=1"))
 
 	c.Fault(mctest.Refuse)
-	g.Expect(c.Delete(profile("goes", ""))).To(Succeed())
+	g.Expect(c.Delete(profile("deleted", ""))).To(Succeed())
 	c.Compact() // so that the watch cannot resume
 	g.Eventually(logs.text).WithTimeout(patience).Should(ContainSubstring("requests to the hub fail"))
-	g.Expect(sink.content()).To(Equal("default/goes=1 default/stays=1"))
+	g.Expect(sink.content()).To(Equal("default/deleted=1 default/kept=1"))
 
 	c.Clear()
-	g.Eventually(sink.content).WithTimeout(patience).Should(Equal("default/stays=1"))
+	g.Eventually(sink.content).WithTimeout(patience).Should(Equal("default/kept=1"))
 	g.Expect(logs.text()).To(ContainSubstring("Hub can be read again"))
 	g.Expect(strings.Count(logs.text(), "Cannot read the hub")).To(Equal(1), "logged once, not with each retry")
 }
