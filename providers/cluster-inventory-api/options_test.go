@@ -333,7 +333,7 @@ func TestOptions(t *testing.T) {
 		t.Run(tc.option, func(t *testing.T) {
 			g := NewWithT(t)
 			f := newFixture(t, tc.set)
-			g.Eventually(f.Status).WithTimeout(patience).ShouldNot(BeEmpty())
+			g.Eventually(f.Status).WithTimeout(timeout).ShouldNot(BeEmpty())
 			check := func() string { return tc.check(f) }
 			g.Eventually(check).WithTimeout(15 * time.Second).Should(Equal(tc.want))
 			g.Consistently(check, "100ms").Should(Equal(tc.want), "and remains so")
@@ -345,7 +345,7 @@ func TestOptions(t *testing.T) {
 	t.Run("no option is set", func(t *testing.T) {
 		g := NewWithT(t)
 		f := newFixture(t, func(*clusterinventoryapi.Options, *fixture) {})
-		g.Eventually(f.states).WithTimeout(patience).Should(Equal(allReady))
+		g.Eventually(f.states).WithTimeout(timeout).Should(Equal(allReady))
 		g.Expect(f.names()).To(Equal("default/eu default/us kube-public/ap"))
 	})
 }

@@ -96,19 +96,19 @@ func TestSecretStrategy(t *testing.T) {
 	g.Expect(provider.SetupWithManager(mgr)).To(Succeed())
 	g.Expect(provider.SetupWithManager(mgr)).To(Succeed(), "a second call does nothing")
 	run(t, mgr)
-	g.Eventually(stateOf(provider)).WithTimeout(patience).Should(Equal(fleet.Backoff), "the Secret does not exist yet")
+	g.Eventually(stateOf(provider)).WithTimeout(timeout).Should(Equal(fleet.Backoff), "the Secret does not exist yet")
 	g.Expect(provider.Status()[0].LastError).To(ContainSubstring("no Secret"))
 
 	secret := secretWith(g, member.Config())
 	g.Expect(hub.Create(secret)).To(Succeed())
-	g.Eventually(stateOf(provider)).WithTimeout(patience).Should(Equal(fleet.Ready), "the event of the Secret ends the backoff")
+	g.Eventually(stateOf(provider)).WithTimeout(timeout).Should(Equal(fleet.Ready), "the event of the Secret ends the backoff")
 	cl, err := mgr.GetCluster(t.Context(), "default/eu")
 	g.Expect(err).NotTo(HaveOccurred())
 
 	member.AddToken("new", "user", "system:masters")
 	secret.Data[kubeconfigstrategy.SecretDataKeyKubeConfig] = kubeconfig(g, member.ConfigFor("new"))
 	g.Expect(hub.Update(secret)).To(Succeed())
-	g.Eventually(func() string { return cl.GetConfig().BearerToken }).WithTimeout(patience).Should(Equal("new"), "the cluster is not replaced")
+	g.Eventually(func() string { return cl.GetConfig().BearerToken }).WithTimeout(timeout).Should(Equal("new"), "the cluster is not replaced")
 }
 
 func TestSecretStrategyWithLimitedCache(t *testing.T) {
@@ -130,7 +130,7 @@ func TestSecretStrategyWithLimitedCache(t *testing.T) {
 	})
 	g.Expect(err).NotTo(HaveOccurred())
 	run(t, mgr)
-	g.Eventually(stateOf(provider)).WithTimeout(patience).Should(Equal(fleet.Ready))
+	g.Eventually(stateOf(provider)).WithTimeout(timeout).Should(Equal(fleet.Ready))
 	held := &corev1.SecretList{}
 	g.Expect(mgr.GetLocalManager().GetClient().List(t.Context(), held)).To(Succeed())
 	g.Expect(held.Items).To(HaveLen(1))
@@ -159,16 +159,16 @@ func TestSecretStrategyWithoutElection(t *testing.T) {
 				return mgr, provider
 			}
 			leader, _ := replica()
-			g.Eventually(leader.Elected()).WithTimeout(patience).Should(BeClosed())
+			g.Eventually(leader.Elected()).WithTimeout(timeout).Should(BeClosed())
 			other, provider := replica()
-			g.Eventually(stateOf(provider)).WithTimeout(patience).Should(Equal(fleet.Ready))
+			g.Eventually(stateOf(provider)).WithTimeout(timeout).Should(Equal(fleet.Ready))
 			cl, err := other.GetCluster(t.Context(), "default/eu")
 			g.Expect(err).NotTo(HaveOccurred())
 
 			member.AddToken("new", "user", "system:masters")
 			secret.Data[kubeconfigstrategy.SecretDataKeyKubeConfig] = kubeconfig(g, member.ConfigFor("new"))
 			g.Expect(hub.Update(secret)).To(Succeed())
-			g.Eventually(func() string { return cl.GetConfig().BearerToken }).WithTimeout(patience).Should(Equal("new"))
+			g.Eventually(func() string { return cl.GetConfig().BearerToken }).WithTimeout(timeout).Should(Equal("new"))
 			g.Expect(other.Elected()).NotTo(BeClosed())
 		})
 	}
@@ -195,7 +195,7 @@ func TestInvalidStrategies(t *testing.T) {
 	}
 }
 
-const patience = 30 * time.Second
+const timeout = 30 * time.Second
 
 // kubeconfig returns the configuration as a kubeconfig.
 func kubeconfig(g *WithT, config *rest.Config) []byte {

@@ -30,16 +30,16 @@ func TestPlacementSelectsClusters(t *testing.T) {
 	g.Expect(c.Create(second)).To(Succeed())
 
 	sink := run(t, c, hub.Options{Placement: &hub.Placement{Namespace: "default", DecisionKey: "wanted", Grace: 1}})
-	g.Eventually(sink.synced).WithTimeout(patience).Should(BeTrue())
+	g.Eventually(sink.synced).WithTimeout(timeout).Should(BeTrue())
 	g.Expect(sink.content()).To(Equal("default/a=1 kube-public/c=1"))
 
 	g.Expect(c.Create(decision("third", "wanted", "b"))).To(Succeed())
-	g.Eventually(sink.content).WithTimeout(patience).Should(Equal("default/a=1 default/b=1 kube-public/c=1"))
+	g.Eventually(sink.content).WithTimeout(timeout).Should(Equal("default/a=1 default/b=1 kube-public/c=1"))
 	g.Expect(c.Update(decision("first", "wanted"))).To(Succeed())
-	g.Eventually(sink.content).WithTimeout(patience).Should(Equal("default/b=1 kube-public/c=1"))
+	g.Eventually(sink.content).WithTimeout(timeout).Should(Equal("default/b=1 kube-public/c=1"))
 	g.Expect(c.Create(profile("not-there", "1"))).To(Succeed())
 	g.Expect(c.Update(profile("b", "2"))).To(Succeed())
-	g.Eventually(sink.content).WithTimeout(patience).Should(Equal("default/b=2 default/not-there=1 kube-public/c=1"),
+	g.Eventually(sink.content).WithTimeout(timeout).Should(Equal("default/b=2 default/not-there=1 kube-public/c=1"),
 		"a cluster may be selected before its profile exists")
 }
 
@@ -50,7 +50,7 @@ func TestPlacementByName(t *testing.T) {
 	single.Labels = nil
 	g.Expect(c.Create(profile("a", "1"), profile("b", "1"), single, decision("other", "", "b"))).To(Succeed())
 	sink := run(t, c, hub.Options{Placement: &hub.Placement{Namespace: "default", Name: "single"}})
-	g.Eventually(sink.synced).WithTimeout(patience).Should(BeTrue())
+	g.Eventually(sink.synced).WithTimeout(timeout).Should(BeTrue())
 	g.Expect(sink.content()).To(Equal("default/a=1"))
 }
 
@@ -59,11 +59,11 @@ func TestReplacedSliceRemovesNoCluster(t *testing.T) {
 	c := newHub(t)
 	g.Expect(c.Create(profile("a", "1"), profile("b", "1"), decision("first", "x", "a"))).To(Succeed())
 	sink := run(t, c, hub.Options{Placement: &hub.Placement{Namespace: "default", DecisionKey: "x", Grace: aDay}})
-	g.Eventually(sink.content).WithTimeout(patience).Should(Equal("default/a=1"))
+	g.Eventually(sink.content).WithTimeout(timeout).Should(Equal("default/a=1"))
 
 	g.Expect(c.Delete(decision("first", "x"))).To(Succeed())
 	g.Expect(c.Create(decision("second", "x", "b"))).To(Succeed())
-	g.Eventually(sink.content).WithTimeout(patience).Should(Equal("default/a=1 default/b=1"),
+	g.Eventually(sink.content).WithTimeout(timeout).Should(Equal("default/a=1 default/b=1"),
 		"the second slice follows the removal of the first one, which removes nothing yet")
 }
 
@@ -73,11 +73,11 @@ func TestWaitForPlacementDecisionAPI(t *testing.T) {
 	g.Expect(c.Create(crd("ClusterProfile"))).To(Succeed())
 	logs := &logBuffer{}
 	sink := run(t, c, hub.Options{Placement: &hub.Placement{Namespace: "default", DecisionKey: "x"}}, logs)
-	g.Eventually(logs.text).WithTimeout(patience).Should(ContainSubstring("does not serve PlacementDecisions"))
+	g.Eventually(logs.text).WithTimeout(timeout).Should(ContainSubstring("does not serve PlacementDecisions"))
 	g.Expect(sink.synced()).To(BeFalse())
 
 	g.Expect(c.Create(crd("PlacementDecision"))).To(Succeed())
-	g.Eventually(sink.synced).WithTimeout(patience).Should(BeTrue())
+	g.Eventually(sink.synced).WithTimeout(timeout).Should(BeTrue())
 	g.Expect(logs.text()).To(ContainSubstring("No placement decision found"))
 }
 

@@ -31,7 +31,7 @@ import (
 	"github.com/rollcall-dev/rollcall/pkg/mc/mctest"
 )
 
-const patience = 30 * time.Second
+const timeout = 30 * time.Second
 
 func TestMain(m *testing.M) {
 	log.SetLogger(logr.Discard())
@@ -44,15 +44,15 @@ func TestSourceFollowsProfiles(t *testing.T) {
 	c := newHub(t)
 	g.Expect(c.Create(profile("eu", "1"))).To(Succeed())
 	sink := run(t, c, hub.Options{})
-	g.Eventually(sink.synced).WithTimeout(patience).Should(BeTrue())
+	g.Eventually(sink.synced).WithTimeout(timeout).Should(BeTrue())
 	g.Expect(sink.content()).To(Equal("default/eu=1"), "synced comes after the first listing")
 
 	g.Expect(c.Create(profile("us", "1"))).To(Succeed())
-	g.Eventually(sink.content).WithTimeout(patience).Should(Equal("default/eu=1 default/us=1"))
+	g.Eventually(sink.content).WithTimeout(timeout).Should(Equal("default/eu=1 default/us=1"))
 	g.Expect(c.Update(profile("eu", "2"))).To(Succeed())
-	g.Eventually(sink.content).WithTimeout(patience).Should(Equal("default/eu=2 default/us=1"))
+	g.Eventually(sink.content).WithTimeout(timeout).Should(Equal("default/eu=2 default/us=1"))
 	g.Expect(c.Delete(profile("us", ""))).To(Succeed())
-	g.Eventually(sink.content).WithTimeout(patience).Should(Equal("default/eu=2"))
+	g.Eventually(sink.content).WithTimeout(timeout).Should(Equal("default/eu=2"))
 }
 
 func TestLabelSelectorAndNamespace(t *testing.T) {
@@ -64,11 +64,11 @@ func TestLabelSelectorAndNamespace(t *testing.T) {
 
 	byLabel := run(t, c, hub.Options{LabelSelector: labels.SelectorFromSet(labels.Set{"version": "1"})})
 	byNamespace := run(t, c, hub.Options{Namespace: "default"})
-	g.Eventually(byLabel.content).WithTimeout(patience).Should(Equal("default/a=1 kube-public/elsewhere=1"))
-	g.Eventually(byNamespace.content).WithTimeout(patience).Should(Equal("default/a=1 default/b=2"))
+	g.Eventually(byLabel.content).WithTimeout(timeout).Should(Equal("default/a=1 kube-public/elsewhere=1"))
+	g.Eventually(byNamespace.content).WithTimeout(timeout).Should(Equal("default/a=1 default/b=2"))
 
 	g.Expect(c.Update(profile("a", "2"))).To(Succeed())
-	g.Eventually(byLabel.content).WithTimeout(patience).Should(Equal("kube-public/elsewhere=1"))
+	g.Eventually(byLabel.content).WithTimeout(timeout).Should(Equal("kube-public/elsewhere=1"))
 }
 
 func TestOutageKeepsProfiles(t *testing.T) {
@@ -77,16 +77,16 @@ func TestOutageKeepsProfiles(t *testing.T) {
 	g.Expect(c.Create(profile("kept", "1"), profile("deleted", "1"))).To(Succeed())
 	logs := &logBuffer{}
 	sink := run(t, c, hub.Options{}, logs)
-	g.Eventually(sink.content).WithTimeout(patience).Should(Equal("default/deleted=1 default/kept=1"))
+	g.Eventually(sink.content).WithTimeout(timeout).Should(Equal("default/deleted=1 default/kept=1"))
 
 	c.Fault(mctest.Refuse)
 	g.Expect(c.Delete(profile("deleted", ""))).To(Succeed())
 	c.Compact() // so that the watch cannot resume
-	g.Eventually(logs.text).WithTimeout(patience).Should(ContainSubstring("requests to the hub fail"))
+	g.Eventually(logs.text).WithTimeout(timeout).Should(ContainSubstring("requests to the hub fail"))
 	g.Expect(sink.content()).To(Equal("default/deleted=1 default/kept=1"))
 
 	c.Clear()
-	g.Eventually(sink.content).WithTimeout(patience).Should(Equal("default/kept=1"))
+	g.Eventually(sink.content).WithTimeout(timeout).Should(Equal("default/kept=1"))
 	g.Expect(logs.text()).To(ContainSubstring("Hub can be read again"))
 	g.Expect(strings.Count(logs.text(), "Cannot read the hub")).To(Equal(1), "logged once, not with each retry")
 }
@@ -96,11 +96,11 @@ func TestWaitForClusterProfileAPI(t *testing.T) {
 	c := mctest.New(t)
 	logs := &logBuffer{}
 	sink := run(t, c, hub.Options{}, logs)
-	g.Eventually(logs.text).WithTimeout(patience).Should(ContainSubstring("does not serve ClusterProfiles"))
+	g.Eventually(logs.text).WithTimeout(timeout).Should(ContainSubstring("does not serve ClusterProfiles"))
 	g.Expect(sink.synced()).To(BeFalse())
 
 	g.Expect(c.Create(crd("ClusterProfile"))).To(Succeed())
-	g.Eventually(sink.synced).WithTimeout(patience).Should(BeTrue())
+	g.Eventually(sink.synced).WithTimeout(timeout).Should(BeTrue())
 }
 
 func TestTrustAnnotations(t *testing.T) {
@@ -123,7 +123,7 @@ func TestTrustAnnotations(t *testing.T) {
 			}
 			g.Expect(c.Create(p)).To(Succeed())
 			sink := run(t, c, hub.Options{TrustAnnotations: tc.trust})
-			g.Eventually(sink.synced).WithTimeout(patience).Should(BeTrue())
+			g.Eventually(sink.synced).WithTimeout(timeout).Should(BeTrue())
 			sent := sink.profile("default/eu")
 			g.Expect(inventory.ClusterName(sent)).To(Equal(tc.clusterName))
 			g.Expect(inventory.OriginalKey(sent).String()).To(Equal(tc.original))
@@ -147,12 +147,12 @@ func TestConnectionsAreClosed(t *testing.T) {
 		r := newStore()
 		ended := make(chan error, 1)
 		go func() { ended <- source.Run(ctx, r) }()
-		g.Eventually(r.synced).WithTimeout(patience).Should(BeTrue())
-		g.Eventually(func() int { return c.OpenWatches("") }).WithTimeout(patience).Should(Equal(2), "of profiles and namespaces")
-		g.Eventually(c.Connections).WithTimeout(patience).Should(Equal(1), "a superfluous one is closed by then")
+		g.Eventually(r.synced).WithTimeout(timeout).Should(BeTrue())
+		g.Eventually(func() int { return c.OpenWatches("") }).WithTimeout(timeout).Should(Equal(2), "of profiles and namespaces")
+		g.Eventually(c.Connections).WithTimeout(timeout).Should(Equal(1), "a superfluous one is closed by then")
 		cancel()
 		g.Expect(<-ended).To(Succeed())
-		g.Eventually(c.Connections).WithTimeout(patience).Should(BeZero())
+		g.Eventually(c.Connections).WithTimeout(timeout).Should(BeZero())
 	}
 }
 

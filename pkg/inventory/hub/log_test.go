@@ -35,7 +35,7 @@ func TestLogOfMissingPermissions(t *testing.T) {
 			c.Fault(mctest.Forbidden.On("clusterprofiles"))
 			logged := &logBuffer{}
 			run(t, c, tc.options, logged)
-			NewWithT(t).Eventually(logged.text).WithTimeout(patience).Should(And(ContainSubstring(tc.reads), ContainSubstring(tc.missing)))
+			NewWithT(t).Eventually(logged.text).WithTimeout(timeout).Should(And(ContainSubstring(tc.reads), ContainSubstring(tc.missing)))
 		})
 	}
 }

@@ -29,7 +29,7 @@ func TestNamespaces(t *testing.T) {
 	}
 	g.Expect(c.Create(in("default", "a"), in("kube-public", "b"), in("kube-system", "c"))).To(Succeed())
 	sink := run(t, c, hub.Options{Namespace: "default", Namespaces: []string{"kube-public", "default"}})
-	g.Eventually(sink.synced).WithTimeout(patience).Should(BeTrue())
+	g.Eventually(sink.synced).WithTimeout(timeout).Should(BeTrue())
 	g.Expect(sink.content()).To(Equal("default/a=1 kube-public/b=1"))
 	g.Expect(c.Requests("watch", "clusterprofiles")).To(Equal(2), "one for each namespace")
 }
@@ -39,7 +39,7 @@ func TestFieldSelector(t *testing.T) {
 	c := newHub(t)
 	g.Expect(c.Create(profile("a", "1"), profile("b", "1"))).To(Succeed())
 	sink := run(t, c, hub.Options{FieldSelector: fields.OneTermEqualSelector(metav1.ObjectNameField, "b")})
-	g.Eventually(sink.synced).WithTimeout(patience).Should(BeTrue())
+	g.Eventually(sink.synced).WithTimeout(timeout).Should(BeTrue())
 	g.Expect(sink.content()).To(Equal("default/b=1"))
 }
 
@@ -71,15 +71,15 @@ func TestClusterSetOfNamespace(t *testing.T) {
 			g.Expect(c.Create(profile("a", "1"), forged)).To(Succeed())
 
 			sink := run(t, c, tc.options)
-			g.Eventually(sink.synced).WithTimeout(patience).Should(BeTrue())
+			g.Eventually(sink.synced).WithTimeout(timeout).Should(BeTrue())
 			g.Expect(sink.set("a")()).To(Equal("production"), "from the first Put on")
 			g.Expect(sink.set("forged")()).To(Equal("production"))
 
 			label("staging")
-			g.Eventually(sink.set("a")).WithTimeout(patience).Should(Equal("staging"))
+			g.Eventually(sink.set("a")).WithTimeout(timeout).Should(Equal("staging"))
 			label("")
-			g.Eventually(sink.set("a")).WithTimeout(patience).Should(BeEmpty())
-			g.Eventually(sink.set("forged")).WithTimeout(patience).Should(BeEmpty())
+			g.Eventually(sink.set("a")).WithTimeout(timeout).Should(BeEmpty())
+			g.Eventually(sink.set("forged")).WithTimeout(timeout).Should(BeEmpty())
 		})
 	}
 }
@@ -91,7 +91,7 @@ func TestNamespacesForbidden(t *testing.T) {
 	g.Expect(c.Create(profile("a", "1"))).To(Succeed())
 	logs := &logBuffer{}
 	sink := run(t, c, hub.Options{Namespaces: []string{"default", "kube-public"}}, logs)
-	g.Eventually(sink.synced).WithTimeout(patience).Should(BeTrue())
+	g.Eventually(sink.synced).WithTimeout(timeout).Should(BeTrue())
 	g.Expect(sink.content()).To(Equal("default/a=1"))
 	g.Expect(strings.Count(logs.text(), "Not allowed to list and watch namespaces")).To(Equal(1))
 }

@@ -62,10 +62,10 @@ func named(namespace, name, clusterName string, n int64) *inventory.Profile {
 
 func TestOrderOfPrecedence(t *testing.T) {
 	profiles := []*inventory.Profile{
-		named("a", "squatter", "b/prod", 1), named("b", "prod", "", 9), named("b", "test", "", 2),
+		named("a", "renamed", "b/prod", 1), named("b", "prod", "", 9), named("b", "test", "", 2),
 		named("c", "first", "kind/eu", 3), named("a", "second", "kind/eu", 4), named("d", "second", "kind/eu", 4),
 	}
-	want := []string{"put test ", "put prod ", "put squatter ", "put first ", "put second ", "put second "}
+	want := []string{"put test ", "put prod ", "put renamed ", "put first ", "put second ", "put second "}
 	now := time.Unix(0, 0)
 	list := func(v *view) {
 		for _, p := range profiles {
@@ -91,7 +91,7 @@ func TestOrderOfPrecedence(t *testing.T) {
 			readNamespaces(v)
 			v.placementRead(now)
 			v.advance(now)
-			v.putSlice(slice("", "", "1", "a/squatter b/prod b/test c/first a/second d/second"), now)
+			v.putSlice(slice("", "", "1", "a/renamed b/prod b/test c/first a/second d/second"), now)
 		}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
