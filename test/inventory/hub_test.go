@@ -30,7 +30,7 @@ func TestTheRightsForSingleNamespacesAreEnough(t *testing.T) {
 	subjects := []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: account.Namespace, Name: account.Name}}
 	in := metav1.ObjectMeta{Namespace: "rights", Name: "inventory"}
 	g.Expect(hubPlane.Create(t.Context(),
-		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "rights", Labels: map[string]string{rollcall.LabelClusterSet: "production"}}},
+		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "rights", Labels: map[string]string{v1alpha1.LabelClusterSetKey: "production"}}},
 		account,
 		&rbacv1.Role{ObjectMeta: in, Rules: []rbacv1.PolicyRule{{
 			APIGroups: []string{v1alpha1.GroupVersion.Group}, Resources: []string{"clusterprofiles", "placementdecisions"}, Verbs: []string{"list", "watch"},

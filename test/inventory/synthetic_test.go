@@ -33,8 +33,8 @@ func TestTheAPITakesSyntheticProfilesAsTheyAre(t *testing.T) {
 			Properties:        map[string]string{"region": "eu west, zone 1"},
 			KubernetesVersion: "v1.37.1",
 			Conditions: []metav1.Condition{
-				rollcall.Condition(rollcall.ConditionControlPlaneHealthy, metav1.ConditionTrue, "Ready", "answers"),
-				rollcall.Condition(rollcall.ConditionJoined, metav1.ConditionUnknown, "NotAsked", ""),
+				{Type: rollcall.ConditionControlPlaneHealthy, Status: metav1.ConditionTrue, Reason: "Ready", Message: "answers"},
+				{Type: rollcall.ConditionJoined, Status: metav1.ConditionUnknown, Reason: "NotAsked"},
 			},
 			AccessProviders: []rollcall.AccessProvider{
 				{Name: "plain", Cluster: clientcmdv1.Cluster{Server: "https://127.0.0.1:6443"}},
@@ -51,7 +51,7 @@ func TestTheAPITakesSyntheticProfilesAsTheyAre(t *testing.T) {
 		{"what is as long as may be", rollcall.Synthetic{
 			ClusterName: strings.Repeat("é/", 500), Manager: strings.Repeat("m", 63), ClusterID: strings.Repeat("a", 128),
 			Properties: map[string]string{strings.Repeat("n", 253): strings.Repeat("é", 1024)},
-			Conditions: []metav1.Condition{rollcall.Condition("example.com/Custom", metav1.ConditionFalse, strings.Repeat("R", 1024), strings.Repeat("m", 32768))},
+			Conditions: []metav1.Condition{{Type: "example.com/Custom", Status: metav1.ConditionFalse, Reason: strings.Repeat("R", 1024), Message: strings.Repeat("m", 32768)}},
 		}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -76,7 +76,7 @@ func TestTheAPITakesSyntheticProfilesAsTheyAre(t *testing.T) {
 func TestWhatValidateRefusesForTheSchemaTheAPIRefuses(t *testing.T) {
 	valid := rollcall.Synthetic{
 		ClusterName: "refused", Manager: "kind", Properties: map[string]string{"a": "b"},
-		Conditions:      []metav1.Condition{rollcall.Condition("A", metav1.ConditionTrue, "A", "")},
+		Conditions:      []metav1.Condition{{Type: "A", Status: metav1.ConditionTrue, Reason: "A"}},
 		AccessProviders: []rollcall.AccessProvider{{Name: "a", Cluster: clientcmdv1.Cluster{Server: "https://a"}}},
 	}
 	for _, tc := range []struct {

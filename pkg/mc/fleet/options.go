@@ -35,7 +35,7 @@ type Options struct {
 	// ClusterName returns the cluster name of a profile. If several profiles have
 	// the same cluster name, the first one seen is used and the others are
 	// duplicates, which wait until it is removed; then the first in the order of
-	// inventory.CompareClaims is next. Defaults to inventory.ClusterName:
+	// inventory.ComparePrecedence is next. Defaults to inventory.ClusterName:
 	// "namespace/name", or the name that the source set.
 	ClusterName func(profile *inventory.Profile) multicluster.ClusterName
 

@@ -26,7 +26,7 @@ type sink struct {
 
 	entries map[inventory.Key]*entry
 	// byName has the entries of each cluster name. The first has the worker. The
-	// others are duplicates, in the order of inventory.CompareClaims.
+	// others are duplicates, in the order of inventory.ComparePrecedence.
 	byName  map[multicluster.ClusterName][]*entry
 	running sync.WaitGroup
 }
@@ -147,7 +147,7 @@ func (s *sink) wait() {
 
 // sortDuplicates sorts the duplicates of a name by who is next.
 func (s *sink) sortDuplicates(name multicluster.ClusterName) {
-	slices.SortFunc(s.byName[name][1:], func(a, b *entry) int { return inventory.CompareClaims(a.profile, b.profile) })
+	slices.SortFunc(s.byName[name][1:], func(a, b *entry) int { return inventory.ComparePrecedence(a.profile, b.profile) })
 	s.showDuplicates(name)
 }
 
