@@ -55,7 +55,8 @@ type config struct {
 func (p *Plugin) choose(request plugin.Request) (Impersonation, error) {
 	var c config
 	if request.Cluster != nil && !isNull(request.Cluster.Config) {
-		if err := request.DecodeConfig(&c); err != nil {
+		var err error
+		if c, err = plugin.DecodeConfig[config](request); err != nil {
 			return Impersonation{}, err
 		}
 	}
