@@ -22,9 +22,9 @@ type nested struct {
 	SecretRef *secretRef            `json:"secretRef"`
 	List      []secretRef           `json:"list"`
 	ByName    map[string]*secretRef `json:"byName"`
-	Data      []byte            `json:"data"`
-	Since     time.Time         `json:"since"`
-	Any       any               `json:"any"`
+	Data      []byte                `json:"data"`
+	Since     time.Time             `json:"since"`
+	Any       any                   `json:"any"`
 	Untagged  string
 	Hidden    string `json:"-"`
 }
