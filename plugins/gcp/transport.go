@@ -23,8 +23,8 @@ const (
 	// retries is the number of attempts after the first.
 	retries = 4
 
-	// maxRetryAfter limits the delay that a server can request.
-	maxRetryAfter = 10 * time.Second
+	// maxRetryAfter limits the delay that a server can request, in seconds.
+	maxRetryAfter = 10
 )
 
 // transport sends the requests of one run. It retries on status 429 and 500 or
@@ -104,11 +104,8 @@ func isRetryable(status int) bool { return status == http.StatusTooManyRequests 
 
 // retryAfter returns the delay that the server requests, or 0.
 func retryAfter(response *http.Response) time.Duration {
-	seconds, err := strconv.Atoi(response.Header.Get("Retry-After"))
-	if err != nil {
-		return 0
-	}
-	return min(time.Duration(max(seconds, 0)), maxRetryAfter/time.Second) * time.Second
+	seconds, _ := strconv.Atoi(response.Header.Get("Retry-After")) // 0 if it is missing or a date
+	return time.Duration(min(max(seconds, 0), maxRetryAfter)) * time.Second
 }
 
 // pause waits before the retry that follows the attempt, with jitter, so that
