@@ -44,7 +44,7 @@ func TestClustersAreReconciledWhileTheirProfilesAreThere(t *testing.T) {
 	createConfigMap(t, west, "one")
 	g.Eventually(f.reconciled(west, "one")).WithTimeout(patience).Should(BeTrue(), "a profile that is added")
 
-	g.Expect(hub.Strike(t.Context(), east)).To(Succeed())
+	g.Expect(hub.DeleteProfile(t.Context(), east)).To(Succeed())
 	g.Eventually(f.get(east)).WithTimeout(patience).Should(MatchError(multicluster.ErrClusterNotFound))
 	createConfigMap(t, east, "two")
 	createConfigMap(t, west, "two")
@@ -66,7 +66,7 @@ func TestAClusterOutlivesItsToken(t *testing.T) {
 	g.Expect(status[0].OpenWatches).To(Equal(1))
 	g.Expect(status[0].UID).To(BeEmpty(), "its token may read nothing but ConfigMaps")
 
-	old, anchor := east.Token, east.Anchor
+	old, anchor := east.Token, east.BoundSecret
 	g.Expect(east.ReplaceToken(t.Context())).To(Succeed())
 	g.Expect(hub.PutToken(t.Context(), east)).To(Succeed())
 	g.Expect(east.Client.Delete(t.Context(), anchor)).To(Succeed())
@@ -95,7 +95,7 @@ func TestHeartbeatsTouchNothing(t *testing.T) {
 		g.Expect(hub.Heartbeat(t.Context(), east)).To(Succeed())
 	}
 	// The hub's watch tells of this after the heartbeats.
-	g.Expect(hub.Strike(t.Context(), west)).To(Succeed())
+	g.Expect(hub.DeleteProfile(t.Context(), west)).To(Succeed())
 	g.Eventually(f.get(west)).WithTimeout(patience).Should(MatchError(multicluster.ErrClusterNotFound))
 	createConfigMap(t, east, "after")
 	g.Eventually(f.reconciled(east, "after")).WithTimeout(patience).Should(BeTrue())
@@ -268,11 +268,11 @@ func name(m *realfleet.Member) multicluster.ClusterName {
 // enlist puts the member on the roll until the test ends.
 func enlist(t *testing.T, m *realfleet.Member) {
 	t.Helper()
-	if err := hub.Enlist(t.Context(), m); err != nil {
+	if err := hub.AddMember(t.Context(), m); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		if err := hub.Delist(context.Background(), m); err != nil {
+		if err := hub.RemoveMember(context.Background(), m); err != nil {
 			t.Error(err)
 		}
 	})

@@ -26,3 +26,23 @@ func FuzzReason(f *testing.F) {
 		}
 	})
 }
+
+const chain = "middle@p1.iam.gserviceaccount.com,viewer@p1.iam.gserviceaccount.com"
+
+func FuzzParseImpersonation(f *testing.F) {
+	f.Add(chain)
+	f.Add("123456")
+	f.Add(",")
+	f.Fuzz(func(t *testing.T, text string) {
+		if i, err := parseImpersonation(text); err == nil && i.String() != text {
+			t.Errorf("%q became %q", text, i)
+		}
+	})
+}
+
+func TestParseImpersonation(t *testing.T) {
+	i, err := parseImpersonation(chain)
+	if err != nil || i.Account != "viewer@p1.iam.gserviceaccount.com" || len(i.Delegates) != 1 || i.String() != chain {
+		t.Errorf("got %+v, %v", i, err)
+	}
+}
