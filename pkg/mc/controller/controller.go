@@ -279,7 +279,7 @@ func (c *mcController[request]) holdUnhealthyLocked(e *engagement[request]) {
 	switch {
 	case c.clusters == nil:
 	case e.unhealthy:
-		c.clusters.Hold(e.name, unhealthy)
+		c.clusters.Pause(e.name, unhealthy)
 	default:
 		c.clusters.Resume(e.name, unhealthy)
 	}

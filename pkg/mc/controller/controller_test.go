@@ -273,8 +273,8 @@ type lateQueue struct {
 	priorityqueue.PriorityQueue[mcreconcile.Request]
 }
 
-func (lateQueue) Hold(multicluster.ClusterName, queue.HoldReason)   {}
-func (lateQueue) Resume(multicluster.ClusterName, queue.HoldReason) {}
+func (lateQueue) Pause(multicluster.ClusterName, queue.PauseReason)   {}
+func (lateQueue) Resume(multicluster.ClusterName, queue.PauseReason) {}
 func (lateQueue) Drop(multicluster.ClusterName)                     {}
 
 func TestARequestTakenJustBeforeItsClusterIsHeldIsNotReconciled(t *testing.T) {

@@ -73,7 +73,7 @@ func (c *mcController[request]) watchLocked(e *engagement[request], src mcsource
 	if len(e.unsynced) == 1 {
 		e.synced = make(chan struct{})
 		if c.clusters != nil {
-			c.clusters.Hold(e.name, syncing)
+			c.clusters.Pause(e.name, syncing)
 		}
 	}
 	c.running.Go(func() {

@@ -19,7 +19,7 @@ func TestHold(t *testing.T) {
 	}{
 		{"requests of a held cluster wait, and others pass", func(t *testing.T, q *queue.Queue[string]) {
 			q.AddWithOpts(opts{}, "a/1", "b/1")
-			q.Hold("a", "degraded")
+			q.Pause("a", "degraded")
 			wantNext(t, q, "b/1")
 			next := get(q)
 			next.blocks(t)
@@ -27,7 +27,7 @@ func TestHold(t *testing.T) {
 			next.returns(t, got{item: "a/1"})
 		}},
 		{"a cluster can be held before it has requests", func(t *testing.T, q *queue.Queue[string]) {
-			q.Hold("a", "syncing")
+			q.Pause("a", "syncing")
 			q.Add("a/1")
 			next := get(q)
 			next.blocks(t)
@@ -36,8 +36,8 @@ func TestHold(t *testing.T) {
 		}},
 		{"every reason must be resumed, and none resumes another", func(t *testing.T, q *queue.Queue[string]) {
 			q.Add("a/1")
-			q.Hold("a", "syncing")
-			q.Hold("a", "degraded")
+			q.Pause("a", "syncing")
+			q.Pause("a", "degraded")
 			next := get(q)
 			q.Resume("a", "degraded")
 			q.Resume("a", "degraded")
@@ -48,13 +48,13 @@ func TestHold(t *testing.T) {
 		}},
 		{"a reason holds once, however often it is given", func(t *testing.T, q *queue.Queue[string]) {
 			q.Add("a/1")
-			q.Hold("a", "syncing")
-			q.Hold("a", "syncing")
+			q.Pause("a", "syncing")
+			q.Pause("a", "syncing")
 			q.Resume("a", "syncing")
 			wantNext(t, q, "a/1")
 		}},
 		{"a held cluster's requests deduplicate, are raised and fall due", func(t *testing.T, q *queue.Queue[string]) {
-			q.Hold("a", "degraded")
+			q.Pause("a", "degraded")
 			q.AddWithOpts(opts{}, "a/1", "a/2", "a/1")
 			q.AddWithOpts(opts{Priority: new(3)}, "a/2")
 			q.AddAfter("a/3", time.Second)
@@ -69,7 +69,7 @@ func TestHold(t *testing.T) {
 		{"a request with a worker may finish and be added again", func(t *testing.T, q *queue.Queue[string]) {
 			q.Add("a/1")
 			wantNext(t, q, "a/1")
-			q.Hold("a", "degraded")
+			q.Pause("a", "degraded")
 			q.Add("a/1")
 			q.Done("a/1")
 			next := get(q)
@@ -78,7 +78,7 @@ func TestHold(t *testing.T) {
 			next.returns(t, got{item: "a/1"})
 		}},
 		{"Resume wakes as many workers as there are requests", func(t *testing.T, q *queue.Queue[string]) {
-			q.Hold("a", "syncing")
+			q.Pause("a", "syncing")
 			q.AddWithOpts(opts{}, "a/1", "a/2", "a/3")
 			workers := []getting{get(q), get(q), get(q), get(q)}
 			q.Resume("a", "syncing")
@@ -90,12 +90,12 @@ func TestHold(t *testing.T) {
 		}},
 		{"the local cluster can be held", func(t *testing.T, q *queue.Queue[string]) {
 			q.AddWithOpts(opts{}, "1", "a/1")
-			q.Hold("", "syncing")
+			q.Pause("", "syncing")
 			wantNext(t, q, "a/1")
 			get(q).blocks(t)
 		}},
 		{"nothing remains of a hold that was resumed", func(t *testing.T, q *queue.Queue[string]) {
-			q.Hold("a", "syncing")
+			q.Pause("a", "syncing")
 			q.Resume("a", "syncing")
 			q.Resume("b", "syncing")
 			wantKnownClusters(t, q, 0)
@@ -137,8 +137,8 @@ func TestDrop(t *testing.T) {
 			wantKnownClusters(t, q, 0)
 		}},
 		{"holds end", func(t *testing.T, q *queue.Queue[string]) {
-			q.Hold("a", "syncing")
-			q.Hold("a", "degraded")
+			q.Pause("a", "syncing")
+			q.Pause("a", "degraded")
 			q.Drop("a")
 			wantKnownClusters(t, q, 0)
 			q.Add("a/1")
@@ -258,9 +258,9 @@ func TestDrop(t *testing.T) {
 			next.returns(t, got{item: "a/3"})
 		}},
 		{"a cluster that returns is held by new holds only", func(t *testing.T, q *queue.Queue[string]) {
-			q.Hold("a", "degraded")
+			q.Pause("a", "degraded")
 			q.Drop("a")
-			q.Hold("a", "syncing")
+			q.Pause("a", "syncing")
 			q.Add("a/1")
 			next := get(q)
 			next.blocks(t)

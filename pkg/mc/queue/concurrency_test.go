@@ -111,9 +111,9 @@ func useFromAllSides(q *queue.Queue[string], seed uint64) {
 			q.Len()
 		})
 	}
-	for stream, reason := range []queue.HoldReason{"syncing", "degraded"} {
+	for stream, reason := range []queue.PauseReason{"syncing", "degraded"} {
 		use(200+uint64(stream), func(_ *rand.Rand, cluster multicluster.ClusterName) {
-			q.Hold(cluster, reason)
+			q.Pause(cluster, reason)
 			q.Depth(cluster)
 			q.Resume(cluster, reason)
 		})
@@ -168,7 +168,7 @@ func TestADroppedClusterIsNotServed(t *testing.T) {
 func TestShutDownWhileWorkersAreBusy(t *testing.T) {
 	for range 50 {
 		q := queue.New("", queue.Options[string]{ClusterOf: clusterOf, MaxPerCluster: 2})
-		q.Hold("held", "syncing")
+		q.Pause("held", "syncing")
 		q.Add("held/1")
 		var workers sync.WaitGroup
 		started := make(chan struct{}, 8)

@@ -174,7 +174,7 @@ func TestAControllerStopsWithAHeldCluster(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q, stop := runController(t, controller.TypedOptions[string]{MaxConcurrentReconciles: 2}, 1,
 			func(context.Context, string) (reconcile.Result, error) { return reconcile.Result{}, nil })
-		q.Hold("a", "degraded")
+		q.Pause("a", "degraded")
 		q.AddWithOpts(opts{}, "a/1", "a/2")
 		q.AddAfter("a/3", time.Hour)
 		stop()

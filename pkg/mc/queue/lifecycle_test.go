@@ -12,7 +12,6 @@ import (
 
 	"github.com/go-logr/logr/funcr"
 	"go.uber.org/goleak"
-	clocktesting "k8s.io/utils/clock/testing"
 
 	"github.com/rollcall-dev/rollcall/pkg/mc/multicluster"
 	"github.com/rollcall-dev/rollcall/pkg/mc/queue"
@@ -30,7 +29,7 @@ func TestShutDown(t *testing.T) {
 			get(q).returns(t, got{shutdown: true})
 		}},
 		{"ShutDown does not wait for held, capped or delayed requests", func(t *testing.T, q *queue.Queue[string]) {
-			q.Hold("held", "syncing")
+			q.Pause("held", "syncing")
 			q.AddWithOpts(opts{}, "held/1", "capped/1", "capped/2")
 			q.AddAfter("later/1", time.Hour)
 			wantNext(t, q, "capped/1")
@@ -43,7 +42,7 @@ func TestShutDown(t *testing.T) {
 			q.AddWithOpts(opts{}, "a/1", "a/2")
 			wantNext(t, q, "a/1")
 			q.ShutDown()
-			q.Hold("a", "degraded")
+			q.Pause("a", "degraded")
 			q.Resume("a", "degraded")
 			q.Done("a/1")
 			q.Drop("a")
@@ -71,7 +70,7 @@ func TestShutDown(t *testing.T) {
 			waiting.returns(t, got{shutdown: true})
 		}},
 		{"ShutDownWithDrain does not wait for held or delayed requests", func(t *testing.T, q *queue.Queue[string]) {
-			q.Hold("held", "syncing")
+			q.Pause("held", "syncing")
 			q.Add("held/1")
 			q.AddAfter("later/1", time.Hour)
 			<-drain(q)
@@ -144,7 +143,7 @@ func TestNoGoroutineIsLeftOnceShutDownHasReturned(t *testing.T) {
 				Log:       funcr.New(func(string, string) {}, funcr.Options{Verbosity: 5}),
 			})
 			for _, cluster := range []string{"a", "b", "c"} {
-				q.Hold(multicluster.ClusterName(cluster), "syncing")
+				q.Pause(multicluster.ClusterName(cluster), "syncing")
 				q.Add(cluster + "/1")
 				q.AddAfter(cluster+"/2", time.Hour)
 			}
@@ -159,22 +158,9 @@ func TestOneGoroutineServesAllClusters(t *testing.T) {
 	before := goleak.IgnoreCurrent()
 	for i := range 1000 {
 		q.AddAfter(fmt.Sprintf("%d/1", i), time.Hour)
-		q.Hold(multicluster.ClusterName(fmt.Sprint(i)), "syncing")
+		q.Pause(multicluster.ClusterName(fmt.Sprint(i)), "syncing")
 	}
 	goleak.VerifyNone(t, before)
-}
-
-func TestTimeIsThatOfTheClock(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		clock := clocktesting.NewFakeClock(time.Now())
-		q := newQueue(t, queue.Options[string]{Clock: clock})
-		q.AddAfter("a", time.Hour)
-		next := get(q)
-		clock.Step(time.Hour - 1)
-		next.blocks(t)
-		clock.Step(1)
-		next.returns(t, got{item: "a"})
-	})
 }
 
 func TestLog(t *testing.T) {
@@ -188,7 +174,7 @@ func TestLog(t *testing.T) {
 		wantNext(t, q, "a/1")
 		time.Sleep(10 * time.Second)
 		synctest.Wait()
-		q.Hold("a", "degraded")
+		q.Pause("a", "degraded")
 		q.Resume("a", "degraded")
 		q.Resume("a", "degraded")
 		q.Drop("a")
@@ -197,9 +183,9 @@ func TestLog(t *testing.T) {
 
 		for _, want := range []string{
 			`"msg"="Queue state" "clusters"=2 "waiting"=2 "delayed"=1 "processing"=1`,
-			`"msg"="Holding cluster" "cluster"="a" "reason"="degraded"`,
-			`"msg"="Resuming cluster" "cluster"="a" "reason"="degraded"`,
-			`"msg"="Dropped cluster" "cluster"="a" "requests"=2`,
+			`"msg"="Paused requests of cluster" "cluster"="a" "reason"="degraded"`,
+			`"msg"="Resumed requests of cluster" "cluster"="a" "reason"="degraded"`,
+			`"msg"="Dropped requests of cluster" "cluster"="a" "requests"=2`,
 		} {
 			if line := <-lines; !strings.HasSuffix(line, want) {
 				t.Errorf("got log %s, want it to end in %s", line, want)

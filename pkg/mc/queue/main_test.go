@@ -189,7 +189,7 @@ func (f *fakeMetrics) NewLongestRunningProcessorSecondsMetric(string) workqueue.
 // fakePriorityMetrics tells the depth of priorities apart: "depth 10".
 type fakePriorityMetrics struct{ *fakeMetrics }
 
-func (f fakePriorityMetrics) NewDepthMetricWithPriority(string) queue.DepthMetricWithPriority {
+func (f fakePriorityMetrics) NewDepthMetricWithPriority(string) queue.DepthMetric {
 	return fakeDepth(f)
 }
 

@@ -126,7 +126,7 @@ func TestDepthByPriority(t *testing.T) {
 		q.AddWithOpts(opts{Priority: new(7)}, "us/a")
 		wantDepths(map[string]float64{"depth 5": 2, "depth 7": 1})
 
-		q.Hold("us", "syncing")
+		q.Pause("us", "syncing")
 		wantDepths(map[string]float64{"depth 5": 2, "depth 7": 1})
 
 		get(q).returns(t, got{item: "eu/a", priority: 5})

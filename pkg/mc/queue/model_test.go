@@ -21,7 +21,7 @@ type model struct {
 	seq      int
 	items    map[string]*modelItem
 	failures map[string]int
-	holds    map[multicluster.ClusterName]map[queue.HoldReason]bool
+	holds    map[multicluster.ClusterName]map[queue.PauseReason]bool
 	// turns lists cluster and priority of what can be taken, the one that was
 	// served longest ago first.
 	turns []turn
@@ -59,7 +59,7 @@ func newModel(limit int) *model {
 		limit:    limit,
 		items:    map[string]*modelItem{},
 		failures: map[string]int{},
-		holds:    map[multicluster.ClusterName]map[queue.HoldReason]bool{},
+		holds:    map[multicluster.ClusterName]map[queue.PauseReason]bool{},
 		accounts: map[turn]*account{},
 		served:   map[int]time.Duration{},
 	}
@@ -120,14 +120,14 @@ func (m *model) done(key string) {
 	account.running--
 }
 
-func (m *model) hold(cluster multicluster.ClusterName, reason queue.HoldReason) {
+func (m *model) hold(cluster multicluster.ClusterName, reason queue.PauseReason) {
 	if m.holds[cluster] == nil {
-		m.holds[cluster] = map[queue.HoldReason]bool{}
+		m.holds[cluster] = map[queue.PauseReason]bool{}
 	}
 	m.holds[cluster][reason] = true
 }
 
-func (m *model) resume(cluster multicluster.ClusterName, reason queue.HoldReason) {
+func (m *model) resume(cluster multicluster.ClusterName, reason queue.PauseReason) {
 	delete(m.holds[cluster], reason)
 }
 

@@ -43,7 +43,7 @@ type operation struct {
 	call     string
 	key      string
 	cluster  multicluster.ClusterName
-	reason   queue.HoldReason
+	reason   queue.PauseReason
 	priority int
 	duration time.Duration
 	index    int
@@ -62,7 +62,7 @@ var (
 			}).Draw(t, "call"),
 			key:      rapid.SampledFrom(modelKeys).Draw(t, "key"),
 			cluster:  rapid.SampledFrom(modelClusters).Draw(t, "cluster"),
-			reason:   rapid.SampledFrom([]queue.HoldReason{"syncing", "degraded"}).Draw(t, "reason"),
+			reason:   rapid.SampledFrom([]queue.PauseReason{"syncing", "degraded"}).Draw(t, "reason"),
 			priority: rapid.IntRange(-1, 1).Draw(t, "priority"),
 			duration: time.Duration(rapid.IntRange(1, 5).Draw(t, "duration")) * 10 * time.Millisecond,
 			index:    rapid.IntRange(0, 10).Draw(t, "index"),
@@ -143,7 +143,7 @@ func apply(q *queue.Queue[string], m *model, o operation, taken chan<- got) []go
 		q.Forget(o.key)
 		delete(m.failures, o.key)
 	case "Hold":
-		q.Hold(o.cluster, o.reason)
+		q.Pause(o.cluster, o.reason)
 		m.hold(o.cluster, o.reason)
 	case "Resume":
 		q.Resume(o.cluster, o.reason)

@@ -165,7 +165,7 @@ func TestASlowClusterThatHasMendedComesBack(t *testing.T) {
 		synctest.Wait()
 		wantDepth(t, q, "0", queue.Depth{Waiting: 1, Processing: workers - 1})
 		fill(q, clusters)
-		q.Hold("0", "not due yet")
+		q.Pause("0", "not due yet")
 		time.Sleep(slow)
 		q.Resume("0", "not due yet")
 
@@ -245,7 +245,7 @@ func TestWorkerTime(t *testing.T) {
 		}},
 		{"no more than half a second is saved up while held", func(t *testing.T, q *queue.Queue[string]) {
 			q.AddWithOpts(opts{}, "a/1", "a/2", "a/3", "b/1", "b/2", "b/3", "b/4")
-			q.Hold("b", "degraded")
+			q.Pause("b", "degraded")
 			wantNext(t, q, "a/1")
 			time.Sleep(10 * time.Second)
 			q.Done("a/1")
@@ -261,7 +261,7 @@ func TestWorkerTime(t *testing.T) {
 		{"a hold does not stop the account", func(t *testing.T, q *queue.Queue[string]) {
 			q.AddWithOpts(opts{}, "a/1", "a/2", "b/1", "b/2")
 			wantNext(t, q, "a/1")
-			q.Hold("a", "degraded")
+			q.Pause("a", "degraded")
 			time.Sleep(time.Second)
 			q.Done("a/1")
 			q.Resume("a", "degraded")
