@@ -22,23 +22,23 @@ func TestShutDown(t *testing.T) {
 		name string
 		run  func(t *testing.T, q *queue.Queue[string])
 	}{
-		{"ShutDown can be repeated", func(t *testing.T, q *queue.Queue[string]) {
+		{"ShutDown can be called again", func(t *testing.T, q *queue.Queue[string]) {
 			q.ShutDown()
 			q.ShutDownWithDrain()
 			q.ShutDown()
 			get(q).returns(t, got{shutdown: true})
 		}},
-		{"ShutDown does not wait for held, capped or delayed requests", func(t *testing.T, q *queue.Queue[string]) {
-			q.Pause("held", "syncing")
-			q.AddWithOpts(opts{}, "held/1", "capped/1", "capped/2")
+		{"ShutDown does not wait for requests that cannot be served", func(t *testing.T, q *queue.Queue[string]) {
+			q.Pause("paused", "syncing")
+			q.AddWithOpts(opts{}, "paused/1", "limited/1", "limited/2")
 			q.AddAfter("later/1", time.Hour)
-			wantNext(t, q, "capped/1")
+			wantNext(t, q, "limited/1")
 			worker := get(q)
 			worker.blocks(t)
 			q.ShutDown()
 			worker.returns(t, got{shutdown: true})
 		}},
-		{"all other calls do nothing after ShutDown, and do not block", func(t *testing.T, q *queue.Queue[string]) {
+		{"calls after ShutDown do nothing and do not block", func(t *testing.T, q *queue.Queue[string]) {
 			q.AddWithOpts(opts{}, "a/1", "a/2")
 			wantNext(t, q, "a/1")
 			q.ShutDown()
@@ -50,7 +50,7 @@ func TestShutDown(t *testing.T) {
 			wantLen(t, q, 0)
 			wantKnownClusters(t, q, 0)
 		}},
-		{"ShutDownWithDrain waits until workers have done what is due", func(t *testing.T, q *queue.Queue[string]) {
+		{"ShutDownWithDrain waits until due requests are done", func(t *testing.T, q *queue.Queue[string]) {
 			q.AddWithOpts(opts{}, "a/1", "b/1")
 			wantNext(t, q, "a/1")
 			q.Add("a/1")
@@ -69,15 +69,15 @@ func TestShutDown(t *testing.T) {
 			<-drained
 			waiting.returns(t, got{shutdown: true})
 		}},
-		{"ShutDownWithDrain does not wait for held or delayed requests", func(t *testing.T, q *queue.Queue[string]) {
-			q.Pause("held", "syncing")
-			q.Add("held/1")
+		{"ShutDownWithDrain does not wait for paused or delayed requests", func(t *testing.T, q *queue.Queue[string]) {
+			q.Pause("paused", "syncing")
+			q.Add("paused/1")
 			q.AddAfter("later/1", time.Hour)
 			<-drain(q)
-			q.Resume("held", "syncing")
+			q.Resume("paused", "syncing")
 			get(q).returns(t, got{shutdown: true})
 		}},
-		{"ShutDownWithDrain waits for requests of a cluster at its cap", func(t *testing.T, q *queue.Queue[string]) {
+		{"ShutDownWithDrain waits for a cluster at its limit", func(t *testing.T, q *queue.Queue[string]) {
 			q.AddWithOpts(opts{}, "a/1", "a/2")
 			wantNext(t, q, "a/1")
 			drained := drain(q)
@@ -86,14 +86,14 @@ func TestShutDown(t *testing.T) {
 			wantServed(t, q, "a/2")
 			<-drained
 		}},
-		{"ShutDownWithDrain ends when what it waits for is dropped", func(t *testing.T, q *queue.Queue[string]) {
+		{"ShutDownWithDrain ends when the remaining cluster is dropped", func(t *testing.T, q *queue.Queue[string]) {
 			q.AddWithOpts(opts{}, "a/1", "a/2")
 			drained := drain(q)
 			wantOpen(t, drained)
 			q.Drop("a")
 			<-drained
 		}},
-		{"ShutDown cuts ShutDownWithDrain short", func(t *testing.T, q *queue.Queue[string]) {
+		{"ShutDown ends ShutDownWithDrain", func(t *testing.T, q *queue.Queue[string]) {
 			q.Add("a/1")
 			wantNext(t, q, "a/1")
 			drained := drain(q)
@@ -110,7 +110,7 @@ func TestShutDown(t *testing.T) {
 	}
 }
 
-// drain calls ShutDownWithDrain, and closes the channel when it has returned.
+// drain calls ShutDownWithDrain and closes the channel when it has returned.
 func drain(q *queue.Queue[string]) <-chan struct{} {
 	drained := make(chan struct{})
 	go func() {
@@ -131,7 +131,7 @@ func wantOpen(t *testing.T, drained <-chan struct{}) {
 	}
 }
 
-func TestNoGoroutineIsLeftOnceShutDownHasReturned(t *testing.T) {
+func TestShutDownStopsGoroutine(t *testing.T) {
 	for name, shutDown := range map[string]func(*queue.Queue[string]){
 		"ShutDown":          (*queue.Queue[string]).ShutDown,
 		"ShutDownWithDrain": (*queue.Queue[string]).ShutDownWithDrain,
@@ -153,7 +153,7 @@ func TestNoGoroutineIsLeftOnceShutDownHasReturned(t *testing.T) {
 	}
 }
 
-func TestOneGoroutineServesAllClusters(t *testing.T) {
+func TestOneGoroutinePerQueue(t *testing.T) {
 	q := newQueue(t, queue.Options[string]{})
 	before := goleak.IgnoreCurrent()
 	for i := range 1000 {
