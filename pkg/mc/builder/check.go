@@ -21,8 +21,7 @@ import (
 	"github.com/rollcall-dev/rollcall/pkg/mc/multicluster"
 )
 
-// checkAll returns what is wrong with what the builder was given, before
-// anything is made of it.
+// checkAll returns the first error in the arguments of the builder.
 func (blder *TypedBuilder[request]) checkAll(watches []WatchesInput[request]) error {
 	for _, in := range watches {
 		if err := in.check(); err != nil {
@@ -30,10 +29,10 @@ func (blder *TypedBuilder[request]) checkAll(watches []WatchesInput[request]) er
 		}
 	}
 	if slices.ContainsFunc(blder.globalPredicates, missing[predicate.Predicate]) {
-		return errors.New("the predicate given to WithEventFilter must not be nil")
+		return errors.New("the predicate of WithEventFilter must not be nil")
 	}
 	if slices.ContainsFunc(blder.rawSources, missing[source.TypedSource[request]]) {
-		return errors.New("the source given to WatchesRawSource must not be nil")
+		return errors.New("the source of WatchesRawSource must not be nil")
 	}
 	if len(blder.rawSources) > 0 || slices.ContainsFunc(watches, blder.watchesACluster) {
 		return nil
@@ -51,11 +50,12 @@ func (in *WatchesInput[request]) check() error {
 	case slices.ContainsFunc(in.predicates, missing[predicate.Predicate]):
 		return fmt.Errorf("%s(%T): the predicates must not be nil", in.method, in.object)
 	default:
-		return in.mistake
+		return in.err
 	}
 }
 
-// engages says which clusters are watched.
+// engages reports whether the clusters of the provider and the local cluster are
+// watched.
 func (blder *TypedBuilder[request]) engages(in WatchesInput[request]) (provider, local bool) {
 	hasProvider := blder.mgr.GetProvider() != nil
 	return ptr.Deref(in.engageWithProviderClusters, hasProvider), ptr.Deref(in.engageWithLocalCluster, !hasProvider)
@@ -66,14 +66,14 @@ func (blder *TypedBuilder[request]) watchesACluster(in WatchesInput[request]) bo
 	return provider || local
 }
 
-// named says where handlers were to come from if there is none for a cluster:
-// the sources that would miss it do not know.
-func (in *WatchesInput[request]) named() mchandler.TypedEventHandlerFunc[client.Object, request] {
+// checkedHandler returns the handler function with an error message for clusters
+// without a handler.
+func (in *WatchesInput[request]) checkedHandler() mchandler.TypedEventHandlerFunc[client.Object, request] {
 	return func(name multicluster.ClusterName, cl cluster.Cluster) handler.TypedEventHandler[client.Object, request] {
 		h := in.handler(name, cl)
 		if h == nil {
-			// The one way to fail; the source makes it an error of the cluster.
-			panic(fmt.Sprintf("the function given to %s(%T) returned no handler", in.method, in.object))
+			// The source returns the panic as an error of the cluster.
+			panic(fmt.Sprintf("the function of %s(%T) returned no handler", in.method, in.object))
 		}
 		return h
 	}
