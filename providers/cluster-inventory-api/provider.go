@@ -50,19 +50,21 @@ func newProvider(opts Options) (*Provider, error) {
 		return nil, err
 	}
 	f, err := fleet.New(fleet.Options{
-		Source:            source,
-		Credentials:       method,
-		ClusterName:       opts.ClusterName,
-		RESTOptions:       opts.RESTOptions,
-		ClusterOptions:    opts.ClusterOptions,
-		ClusterOptionsFor: opts.ClusterOptionsFor,
-		NewCluster:        opts.NewCluster,
-		ConnectTimeout:    opts.ConnectTimeout,
-		StartupLimit:      opts.StartupLimit,
-		Probe:             opts.Probe,
-		MinBackoff:        opts.MinBackoff,
-		MaxBackoff:        opts.MaxBackoff,
-		Clock:             opts.Clock,
+		Source:      source,
+		Credentials: method,
+		ClusterName: opts.ClusterName,
+		Connection: fleet.ConnectionOptions{
+			RESTOptions:       opts.RESTOptions,
+			ClusterOptions:    opts.ClusterOptions,
+			ClusterOptionsFor: opts.ClusterOptionsFor,
+			NewCluster:        opts.NewCluster,
+			ConnectTimeout:    opts.ConnectTimeout,
+			StartupLimit:      opts.StartupLimit,
+			Probe:             opts.Probe,
+			MinBackoff:        opts.MinBackoff,
+			MaxBackoff:        opts.MaxBackoff,
+			Clock:             opts.Clock,
+		},
 	})
 	if err != nil {
 		return nil, err

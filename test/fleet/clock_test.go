@@ -43,7 +43,7 @@ func TestTheClockJumps(t *testing.T) {
 			f := mctest.NewFleet(t, 3)
 			bad, good := f.Cluster(0), f.Clusters()[1:]
 			clock := &jumpingClock{}
-			s := newStage(t, func(o *fleet.Options) { o.Clock = clock })
+			s := newStage(t, func(o *fleet.Options) { o.Connection.Clock = clock })
 			bad.Fault(mctest.Refuse)
 			s.join(f.Clusters()...)
 			s.awaitState(bad, fleet.Backoff, "refused")

@@ -77,7 +77,7 @@ func TestAWrongWayToAClusterIsWaitedToBeMended(t *testing.T) {
 			t.Parallel()
 			f := mctest.NewFleet(t, 3)
 			bad, good := f.Cluster(0), f.Clusters()[1:]
-			s := newStage(t, func(o *fleet.Options) { o.ConnectTimeout = patience })
+			s := newStage(t, func(o *fleet.Options) { o.Connection.ConnectTimeout = patience })
 			s.join(good...)
 			s.lead(bad.Name(), tc.way(t, bad))
 			s.put(profileOf(bad))

@@ -77,7 +77,7 @@ func TestAProfileIsDeletedWhileItsClusterIsConnected(t *testing.T) {
 	f := mctest.NewFleet(t, 2)
 	hangs, good := f.Cluster(0), f.Cluster(1)
 	hangs.Fault(mctest.Hang)
-	s := newStage(t, func(o *fleet.Options) { o.ConnectTimeout = time.Hour })
+	s := newStage(t, func(o *fleet.Options) { o.Connection.ConnectTimeout = time.Hour })
 	s.join(hangs, good)
 	s.awaitState(hangs, fleet.Connecting, "")
 	NewWithT(t).Eventually(hangs.Connections).WithTimeout(patience).Should(Equal(1))

@@ -94,11 +94,14 @@ func TestClustersAreListedAFewAtATimeAlsoWhereControllersStartLater(t *testing.T
 			g.Expect(home.Create(lease)).To(Succeed())
 			lists := &inFlight{}
 			members, err := fleet.New(fleet.Options{
-				Source: list, Credentials: list, StartupLimit: limit,
-				RESTOptions: []func(*rest.Config) error{func(config *rest.Config) error {
-					config.Wrap(lists.wrap)
-					return nil
-				}},
+				Source: list, Credentials: list,
+				Connection: fleet.ConnectionOptions{
+					StartupLimit: limit,
+					RESTOptions: []func(*rest.Config) error{func(config *rest.Config) error {
+						config.Wrap(lists.wrap)
+						return nil
+					}},
+				},
 			})
 			g.Expect(err).NotTo(HaveOccurred())
 			mgr, err := mcmanager.New(home.Config(), members, mcmanager.Options{

@@ -95,8 +95,8 @@ func (e *either) Resolve(ctx context.Context, profile *inventory.Profile) (*cred
 func newPluginStage(t *testing.T, p *plugin) *stage {
 	return newStage(t, func(o *fleet.Options) {
 		o.Credentials = &either{o.Credentials.(*roll), p}
-		o.ConnectTimeout = patience
-		o.Probe.Timeout = patience
+		o.Connection.ConnectTimeout = patience
+		o.Connection.Probe.Timeout = patience
 	})
 }
 

@@ -34,8 +34,8 @@ func TestClustersGoOnWhileOneInFiveIsBroken(t *testing.T) {
 	bad, good := f.Clusters()[:broken], f.Clusters()[broken:]
 	s := newStage(t, func(o *fleet.Options) {
 		// Of a machine that is busy with the rest of this, too.
-		o.ConnectTimeout = 10 * time.Second
-		o.Probe = fleet.ProbeOptions{Interval: 500 * time.Millisecond, Timeout: 10 * time.Second, DropAfter: 2 * time.Second}
+		o.Connection.ConnectTimeout = 10 * time.Second
+		o.Connection.Probe = fleet.ProbeOptions{Interval: 500 * time.Millisecond, Timeout: 10 * time.Second, DropAfter: 2 * time.Second}
 	})
 	for i, c := range bad {
 		c.Fault(faults[i%len(faults)])

@@ -43,9 +43,9 @@ type stage struct {
 
 // quick makes what takes minutes take moments.
 func quick(o *fleet.Options) {
-	o.ConnectTimeout = time.Second
-	o.MinBackoff, o.MaxBackoff = 10*time.Millisecond, 200*time.Millisecond
-	o.Probe = fleet.ProbeOptions{Interval: 50 * time.Millisecond, Timeout: 500 * time.Millisecond}
+	o.Connection.ConnectTimeout = time.Second
+	o.Connection.MinBackoff, o.Connection.MaxBackoff = 10*time.Millisecond, 200*time.Millisecond
+	o.Connection.Probe = fleet.ProbeOptions{Interval: 50 * time.Millisecond, Timeout: 500 * time.Millisecond}
 }
 
 // newStage starts a manager, which ends with the test. Nothing is on its roll,

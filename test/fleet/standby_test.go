@@ -32,7 +32,7 @@ func TestAReplicaThatWaitsToBeTheLeaderIsReady(t *testing.T) {
 			home, c, list := mctest.New(t), mctest.New(t), newRoll()
 			lease := leaseOfAnother()
 			g.Expect(home.Create(lease)).To(Succeed())
-			f, err := fleet.New(fleet.Options{Source: list, Credentials: list, MinBackoff: time.Millisecond, MaxBackoff: time.Millisecond})
+			f, err := fleet.New(fleet.Options{Source: list, Credentials: list, Connection: fleet.ConnectionOptions{MinBackoff: time.Millisecond, MaxBackoff: time.Millisecond}})
 			g.Expect(err).NotTo(HaveOccurred())
 			mgr, err := mcmanager.New(home.Config(), f, mcmanager.Options{
 				Metrics:        metricsserver.Options{BindAddress: "0"},

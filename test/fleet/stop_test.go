@@ -44,7 +44,7 @@ func TestTheManagerIsStoppedWhileAClusterIs(t *testing.T) {
 		bring  func(setting)
 	}{
 		{fleet.Pending, func(o *fleet.Options) {
-			o.StartupLimit, o.Clock = 1, clocktesting.NewFakeClock(time.Now()) // by which nobody is late for a place
+			o.Connection.StartupLimit, o.Connection.Clock = 1, clocktesting.NewFakeClock(time.Now()) // by which nobody is late for a place
 		}, func(s setting) {
 			s.other.Fault(mctest.Hang)
 			s.join(s.other) // has the only place
@@ -52,9 +52,9 @@ func TestTheManagerIsStoppedWhileAClusterIs(t *testing.T) {
 			s.join(s.cluster)
 		}},
 		{fleet.Connecting, nil, joinWith(mctest.Hang)},
-		{fleet.Backoff, func(o *fleet.Options) { o.MinBackoff = time.Hour }, joinWith(mctest.Refuse)},
+		{fleet.Backoff, func(o *fleet.Options) { o.Connection.MinBackoff = time.Hour }, joinWith(mctest.Refuse)},
 		{fleet.Syncing, func(o *fleet.Options) {
-			o.NewCluster = func(ctx context.Context, _ *inventory.Profile, _ *rest.Config, _ ...cluster.Option) (cluster.Cluster, error) {
+			o.Connection.NewCluster = func(ctx context.Context, _ *inventory.Profile, _ *rest.Config, _ ...cluster.Option) (cluster.Cluster, error) {
 				<-ctx.Done()
 				return nil, ctx.Err()
 			}
@@ -66,7 +66,7 @@ func TestTheManagerIsStoppedWhileAClusterIs(t *testing.T) {
 			s.cluster.Fault(mctest.Hang)
 		}},
 		{fleet.Leaving, func(o *fleet.Options) {
-			o.NewCluster = func(_ context.Context, _ *inventory.Profile, config *rest.Config, opts ...cluster.Option) (cluster.Cluster, error) {
+			o.Connection.NewCluster = func(_ context.Context, _ *inventory.Profile, config *rest.Config, opts ...cluster.Option) (cluster.Cluster, error) {
 				cl, err := cluster.New(config, opts...)
 				return slowToEnd{cl}, err
 			}
@@ -80,7 +80,7 @@ func TestTheManagerIsStoppedWhileAClusterIs(t *testing.T) {
 			t.Parallel()
 			f := mctest.NewFleet(t, 2)
 			s := newStage(t, func(o *fleet.Options) {
-				o.ConnectTimeout = patience
+				o.Connection.ConnectTimeout = patience
 				if tc.change != nil {
 					tc.change(o)
 				}

@@ -66,6 +66,7 @@ type contender struct {
 
 	synced      atomic.Int64
 	engagements atomic.Int64
+	reading     sync.WaitGroup
 	all         chan struct{} // closed when so many have synced as there are servers
 	servers     int
 }
@@ -79,7 +80,7 @@ func startFleet(tb testing.TB, servers []*mctest.Cluster, startupLimit int) *con
 		all: make(chan struct{}), servers: len(servers),
 	}
 	var err error
-	c.Fleet, err = fleet.New(fleet.Options{Source: c, Credentials: method{c}, StartupLimit: startupLimit})
+	c.Fleet, err = fleet.New(fleet.Options{Source: c, Credentials: method{c}, Connection: fleet.ConnectionOptions{StartupLimit: startupLimit}})
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -93,6 +94,7 @@ func startFleet(tb testing.TB, servers []*mctest.Cluster, startupLimit int) *con
 	c.stop = func() {
 		cancel()
 		running.Wait()
+		c.reading.Wait()
 	}
 	for _, server := range servers {
 		c.lead(server)
@@ -123,14 +125,12 @@ func (c *contender) Run(ctx context.Context, sink inventory.Sink) error {
 func (c *contender) Engage(ctx context.Context, _ multicluster.ClusterName, cl cluster.Cluster) error {
 	_, err := cl.GetCache().GetInformer(ctx, &corev1.ConfigMap{}, cache.BlockUntilSynced(false))
 	c.engagements.Add(1)
+	c.reading.Go(func() {
+		if cl.GetCache().WaitForCacheSync(ctx) && c.synced.Add(1) == int64(c.servers) {
+			close(c.all)
+		}
+	})
 	return err
-}
-
-// WaitForClusterSync implements multicluster.SyncWaiter.
-func (c *contender) WaitForClusterSync(ctx context.Context, _ multicluster.ClusterName, cl cluster.Cluster) {
-	if cl.GetCache().WaitForCacheSync(ctx) && c.synced.Add(1) == int64(c.servers) {
-		close(c.all)
-	}
 }
 
 // method is the contender's credentials.Method.

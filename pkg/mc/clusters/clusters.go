@@ -65,7 +65,8 @@ func New[T cluster.Cluster]() Clusters[T] {
 // The cluster stays until the context ends, and those of all calls of
 // AddOrReplace that found it there, or Remove is called, or its Start returns.
 // Then Get no longer finds it, and the context that it was started and engaged
-// with ends. That has the values of the context given here.
+// with ends. That has the values of the context given here, a
+// multicluster.Engagement among them.
 //
 // After an error nothing of the cluster remains, but for a Start that does not
 // heed its context. The error is ErrClusterExists (by errors.Is) if the name is

@@ -35,6 +35,27 @@ func TestAnAddedClusterRunsIsFoundAndIsEngaged(t *testing.T) {
 	})
 }
 
+// engagedContext notes the context of the last engagement.
+type engagedContext struct{ ctx context.Context }
+
+func (a *engagedContext) Engage(ctx context.Context, _ multicluster.ClusterName, _ cluster.Cluster) error {
+	a.ctx = ctx
+	return nil
+}
+
+func TestEngagementIsPassedOn(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		g := NewWithT(t)
+		want, aware := multicluster.NewEngagement(nil), &engagedContext{}
+		ctx, leave := context.WithCancel(multicluster.WithEngagement(t.Context(), want))
+		g.Expect(w.Clusters.Add(ctx, "eu", newFake("eu"), aware)).To(Succeed())
+		g.Expect(multicluster.EngagementFrom(aware.ctx)).To(BeIdenticalTo(want))
+		leave()
+		synctest.Wait()
+		g.Expect(aware.ctx.Err()).To(HaveOccurred())
+	})
+}
+
 func TestTheZeroValueAndNewAreReadyForUse(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := NewWithT(t)

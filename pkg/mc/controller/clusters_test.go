@@ -114,32 +114,42 @@ func TestRequestsOfAClusterThatDoesNotAnswerTakeNoWorker(t *testing.T) {
 		g := NewWithT(t)
 		rec := &recorder{}
 		c := newController(t, rec, mccontroller.Options{})
-		health := c.(multicluster.HealthAware)
 		src := newFakeSource("a")
 		g.Expect(c.MultiClusterWatch(src)).To(Succeed())
-		eu, us := &fakeCluster{}, &fakeCluster{}
-		g.Expect(c.Engage(t.Context(), "eu", eu)).To(Succeed())
-		g.Expect(c.Engage(t.Context(), "us", us)).To(Succeed())
-		health.SetClusterHealth("eu", eu, false) // before the controller runs
-		health.SetClusterHealth("us", eu, false) // is about another cluster of that name
-		health.SetClusterHealth("none", eu, false)
+		eu, us := multicluster.NewEngagement(nil), multicluster.NewEngagement(nil)
+		euCtx := multicluster.WithEngagement(t.Context(), eu)
+		g.Expect(c.Engage(euCtx, "eu", &fakeCluster{})).To(Succeed())
+		g.Expect(c.Engage(multicluster.WithEngagement(t.Context(), us), "us", &fakeCluster{})).To(Succeed())
+		eu.SetHealthy(false) // before the controller runs
 		start(t, c)
 		synctest.Wait()
 		g.Expect(rec.seen()).To(ConsistOf("us/a"))
+		g.Expect(eu.Backlog()).To(Equal(1))
+		g.Expect(us.Backlog()).To(BeZero())
 
-		health.SetClusterHealth("eu", eu, true)
+		eu.SetHealthy(true)
 		synctest.Wait()
 		g.Expect(rec.seen()).To(ConsistOf("us/a", "eu/a"))
 
-		health.SetClusterHealth("eu", eu, false)
+		eu.SetHealthy(false)
 		src.enqueue("eu", "b")
 		src.enqueue("us", "b")
 		synctest.Wait()
 		g.Expect(rec.seen()).To(ConsistOf("us/a", "eu/a", "us/b"))
 
+		g.Expect(c.Engage(euCtx, "eu", &fakeCluster{})).To(Succeed())
+		synctest.Wait()
+		g.Expect(rec.seen()).To(HaveLen(3), "another cluster in the same engagement does not answer either")
+
 		g.Expect(c.Engage(t.Context(), "eu", &fakeCluster{})).To(Succeed())
 		synctest.Wait()
 		g.Expect(rec.seen()).To(ConsistOf("us/a", "eu/a", "us/b", "eu/a"), "a successor is healthy")
+		eu.SetHealthy(true)
+		eu.SetHealthy(false)
+		src.enqueue("eu", "c")
+		synctest.Wait()
+		g.Expect(rec.seen()).To(ContainElement("eu/c"), "the engagement before has no effect")
+		g.Expect(eu.Backlog()).To(BeZero())
 	})
 }
 
@@ -161,12 +171,12 @@ func TestAControllerIsToldOfClustersThatJoinChangeAndLeave(t *testing.T) {
 		leaveEarly()
 		synctest.Wait()
 		start(t, c)
-		changing := &changingCluster{}
-		g.Expect(c.Engage(t.Context(), "later", changing)).To(Succeed())
+		later := multicluster.NewEngagement(nil)
+		g.Expect(c.Engage(multicluster.WithEngagement(t.Context(), later), "later", &fakeCluster{})).To(Succeed())
 		synctest.Wait()
 		g.Expect(events).To(Equal([]string{"Joined before", "Joined later"}))
 
-		changing.change()
+		later.NotifyChange()
 		synctest.Wait()
 		leave()
 		synctest.Wait()
@@ -227,40 +237,4 @@ func statusOf(c mccontroller.Controller, name multicluster.ClusterName) mccontro
 		}
 	}
 	return mccontroller.ClusterStatus{}
-}
-
-func TestTheFirstListingOfAClusterCanBeWaitedFor(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		g := NewWithT(t)
-		c := newController(t, &recorder{}, mccontroller.Options{})
-		waiter := c.(multicluster.SyncWaiter)
-		src := newFakeSource("a")
-		src.unsynced("eu")
-		g.Expect(c.MultiClusterWatch(src)).To(Succeed())
-		eu := &fakeCluster{}
-		g.Expect(c.Engage(t.Context(), "eu", eu)).To(Succeed())
-		wait := func(ctx context.Context, name multicluster.ClusterName) *atomic.Bool {
-			var done atomic.Bool
-			go func() {
-				waiter.WaitForClusterSync(ctx, name, eu)
-				done.Store(true)
-			}()
-			synctest.Wait()
-			return &done
-		}
-		g.Expect(wait(t.Context(), "eu").Load()).To(BeTrue(), "nothing is read on a replica that does not lead")
-		start(t, c)
-		synctest.Wait()
-		g.Expect(wait(t.Context(), "none").Load()).To(BeTrue())
-
-		impatient, cancel := context.WithCancel(t.Context())
-		waits, patient := wait(impatient, "eu"), wait(t.Context(), "eu")
-		cancel()
-		synctest.Wait()
-		g.Expect(waits.Load()).To(BeTrue())
-		g.Expect(patient.Load()).To(BeFalse())
-		src.sync("eu")
-		synctest.Wait()
-		g.Expect(patient.Load()).To(BeTrue())
-	})
 }

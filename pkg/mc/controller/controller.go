@@ -149,12 +149,7 @@ type mcController[request mcreconcile.ClusterAware[request]] struct {
 	awaited []mcsource.AwaitedSource
 }
 
-var (
-	_ manager.LeaderElectionRunnable = &mcController[mcreconcile.Request]{}
-	_ multicluster.BacklogReporter   = &mcController[mcreconcile.Request]{}
-	_ multicluster.HealthAware       = &mcController[mcreconcile.Request]{}
-	_ multicluster.SyncWaiter        = &mcController[mcreconcile.Request]{}
-)
+var _ manager.LeaderElectionRunnable = &mcController[mcreconcile.Request]{}
 
 // NeedLeaderElection tells the manager whether to wait for the election.
 func (c *mcController[request]) NeedLeaderElection() bool {
@@ -239,40 +234,36 @@ func (c *mcController[request]) MultiClusterWatch(src mcsource.TypedSource[clien
 }
 
 func (c *mcController[request]) Engage(ctx context.Context, name multicluster.ClusterName, cl cluster.Cluster) error {
+	e := newEngagement(ctx, c, name, cl)
+	e.shared.Join(e.ctx, e) // first: no worker may take requests of a cluster that does not answer
+	if !c.engage(e) {
+		e.cancel()
+	}
+	return nil
+}
+
+// engage adds the engagement, unless it has ended or is there already.
+func (c *mcController[request]) engage(e *engagement[request]) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if ctx.Err() != nil || c.stopped {
-		return nil // it has left again already, or nobody is here any more
+	if e.ctx.Err() != nil || c.stopped {
+		return false
 	}
-	if old := c.engagements[name]; old != nil {
-		if identity.Same(old.cluster, cl) && identity.Same(old.parent, ctx) {
-			return nil
+	if old := c.engagements[e.name]; old != nil {
+		if identity.Same(old.cluster, e.cluster) && identity.Same(old.parent, e.parent) {
+			return false
 		}
 		c.disengageLocked(old)
 	}
-	e := newEngagement[request](ctx, name, cl)
-	c.engagements[name] = e
+	c.engagements[e.name] = e
 	context.AfterFunc(e.ctx, func() { c.disengage(e) })
 	if c.queue != nil {
 		c.launchLocked(e)
 	}
 	for _, watcher := range c.watchers {
-		watcher.ClusterJoined(e.ctx, name, cl)
+		watcher.ClusterJoined(e.ctx, e.name, e.cluster)
 	}
-	return nil
-}
-
-// SetClusterHealth implements multicluster.HealthAware: the requests of a
-// cluster that does not answer wait, and take no worker.
-func (c *mcController[request]) SetClusterHealth(name multicluster.ClusterName, cl cluster.Cluster, healthy bool) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	e := c.engagements[name]
-	if e == nil || !identity.Same(e.cluster, cl) {
-		return
-	}
-	e.unhealthy = !healthy
-	c.holdUnhealthyLocked(e)
+	return true
 }
 
 func (c *mcController[request]) holdUnhealthyLocked(e *engagement[request]) {

@@ -67,7 +67,7 @@ func TestWhatKeepsASourceFromSyncingIsShownUntilItHasSynced(t *testing.T) {
 		g.Expect(c.MultiClusterWatch(src)).To(Succeed())
 		start(t, c)
 		limit := newLimit(1)
-		g.Expect(c.Engage(t.Context(), "eu", &limitedCluster{limit: limit})).To(Succeed())
+		g.Expect(c.Engage(limited(t.Context(), limit), "eu", &fakeCluster{})).To(Succeed())
 		synctest.Wait()
 		_, held := limit.count()
 		g.Expect(held).To(Equal(1))

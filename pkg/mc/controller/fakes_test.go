@@ -41,22 +41,6 @@ type fakeCluster struct {
 	_ int // so that two of them are not the same
 }
 
-// changingCluster tells when a test changes it.
-type changingCluster struct {
-	fakeCluster
-	changed []func()
-}
-
-func (c *changingCluster) NotifyChange(_ context.Context, changed func()) {
-	c.changed = append(c.changed, changed)
-}
-
-func (c *changingCluster) change() {
-	for _, changed := range c.changed {
-		changed()
-	}
-}
-
 // series returns what is scraped of a metric, as "label=value … number".
 func series(name string) []string {
 	families, err := ctrlmetrics.Registry.Gather()

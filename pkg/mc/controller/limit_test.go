@@ -24,6 +24,7 @@ type limit struct {
 	places chan struct{}
 
 	mu                    sync.Mutex
+	err                   error // of those who wait
 	asked, held, released int
 	given                 int // up by those who waited
 	most                  int
@@ -39,20 +40,28 @@ func (l *limit) count() (asked, held int) {
 	return l.asked, l.held
 }
 
-// limitedCluster is a cluster that has a limit.
-type limitedCluster struct {
-	fakeCluster
-	limit *limit
-	err   error
+// limited returns a context for an engagement that has the limit.
+func limited(ctx context.Context, l *limit) context.Context {
+	return multicluster.WithEngagement(ctx, multicluster.NewEngagement(l))
 }
 
-func (c *limitedCluster) LimitStart(ctx context.Context) (func(), error) {
-	l := c.limit
+func (l *limit) RequestStart() multicluster.StartRequest {
 	l.mu.Lock()
+	defer l.mu.Unlock()
 	l.asked++
-	l.mu.Unlock()
-	if c.err != nil {
-		return nil, c.err
+	return &startRequest{limit: l}
+}
+
+// startRequest is one of a limit. The limit's lock guards it.
+type startRequest struct {
+	limit          *limit
+	held, released bool
+}
+
+func (r *startRequest) Wait(ctx context.Context) error {
+	l := r.limit
+	if l.err != nil {
+		return l.err
 	}
 	select {
 	case l.places <- struct{}{}:
@@ -60,19 +69,29 @@ func (c *limitedCluster) LimitStart(ctx context.Context) (func(), error) {
 		l.mu.Lock()
 		defer l.mu.Unlock()
 		l.given++
-		return nil, ctx.Err()
+		return ctx.Err()
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.held++
 	l.most = max(l.most, l.held)
-	return func() {
-		l.mu.Lock()
-		defer l.mu.Unlock()
-		l.held--
+	r.held = true
+	return nil
+}
+
+func (r *startRequest) Release() {
+	l := r.limit
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if !r.released {
 		l.released++
+	}
+	r.released = true
+	if r.held {
+		r.held = false
+		l.held--
 		<-l.places
-	}, nil
+	}
 }
 
 func TestSourcesOfManyClustersStartNoFasterThanTheirLimit(t *testing.T) {
@@ -105,7 +124,7 @@ func TestSourcesOfManyClustersStartNoFasterThanTheirLimit(t *testing.T) {
 				for i := range names {
 					names[i] = multicluster.ClusterName(fmt.Sprint("c", i))
 					src.unsynced(names[i])
-					g.Expect(c.Engage(t.Context(), names[i], &limitedCluster{limit: limit})).To(Succeed())
+					g.Expect(c.Engage(limited(t.Context(), limit), names[i], &fakeCluster{})).To(Succeed())
 				}
 				tc.begin(t, c, src)
 				for left := len(names); left > 0; {
@@ -139,7 +158,7 @@ func TestTheWaitForAStartIsNotTakenForASyncThatDoesNotCome(t *testing.T) {
 		limit.places <- struct{}{}
 		g.Expect(c.MultiClusterWatch(src)).To(Succeed())
 		start(t, c)
-		g.Expect(c.Engage(t.Context(), "eu", &limitedCluster{limit: limit})).To(Succeed())
+		g.Expect(c.Engage(limited(t.Context(), limit), "eu", &fakeCluster{})).To(Succeed())
 		time.Sleep(time.Hour)
 		g.Expect(statusOf(c, "eu").LastError).To(BeEmpty())
 		g.Expect(src.attempts("eu")).To(Equal(1))
@@ -158,8 +177,7 @@ func TestTheWaitForAStartEndsWithTheEngagement(t *testing.T) {
 		g.Expect(c.MultiClusterWatch(src)).To(Succeed())
 		start(t, c)
 		ctx, leave := context.WithCancel(t.Context())
-		cl := &limitedCluster{limit: limit}
-		g.Expect(c.Engage(ctx, "eu", cl)).To(Succeed())
+		g.Expect(c.Engage(limited(ctx, limit), "eu", &fakeCluster{})).To(Succeed())
 		synctest.Wait()
 		// Nobody else waits with it.
 		g.Expect(c.Engage(t.Context(), "us", &fakeCluster{})).To(Succeed())
@@ -177,23 +195,23 @@ func TestTheWaitForAStartEndsWithTheEngagement(t *testing.T) {
 func TestAStartThatFailsMakesRoomForOthers(t *testing.T) {
 	for _, tc := range []struct {
 		name  string
-		fails func(*fakeSource, *limitedCluster)
+		fails func(*fakeSource, *limit)
 	}{
-		{"because of the source", func(s *fakeSource, _ *limitedCluster) { s.fail("eu", atStart) }},
-		{"because it does not sync", func(s *fakeSource, _ *limitedCluster) { s.unsynced("eu") }},
-		{"because of the limit", func(_ *fakeSource, c *limitedCluster) { c.err = errors.New("no start today") }},
+		{"because of the source", func(s *fakeSource, _ *limit) { s.fail("eu", atStart) }},
+		{"because it does not sync", func(s *fakeSource, _ *limit) { s.unsynced("eu") }},
+		{"because of the limit", func(_ *fakeSource, l *limit) { l.err = errors.New("no start today") }},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				g := NewWithT(t)
 				c := newController(t, &recorder{}, mccontroller.Options{CacheSyncTimeout: time.Millisecond})
-				src, cl := newFakeSource("a"), &limitedCluster{limit: newLimit(1)}
-				tc.fails(src, cl)
+				src, limit := newFakeSource("a"), newLimit(1)
+				tc.fails(src, limit)
 				g.Expect(c.MultiClusterWatch(src)).To(Succeed())
 				start(t, c)
-				g.Expect(c.Engage(t.Context(), "eu", cl)).To(Succeed())
+				g.Expect(c.Engage(limited(t.Context(), limit), "eu", &fakeCluster{})).To(Succeed())
 				time.Sleep(10*time.Minute + 10*time.Millisecond)
-				asked, held := cl.limit.count()
+				asked, held := limit.count()
 				g.Expect(held).To(BeZero())
 				g.Expect(asked).To(BeNumerically(">", 5), "it is asked before each try")
 				g.Expect(statusOf(c, "eu").LastError).NotTo(BeEmpty())
@@ -202,17 +220,40 @@ func TestAStartThatFailsMakesRoomForOthers(t *testing.T) {
 	}
 }
 
-func TestNoStartIsAskedForWhereASourceIsNotWatched(t *testing.T) {
+func TestASourceThatIsNotWatchedGivesItsShareBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := NewWithT(t)
 		c := newController(t, &recorder{}, mccontroller.Options{})
-		src, cl := newFakeSource("a"), &limitedCluster{limit: newLimit(1)}
+		src, limit := newFakeSource("a"), newLimit(1)
 		src.fail("eu", notWatched)
 		g.Expect(c.MultiClusterWatch(src)).To(Succeed())
 		start(t, c)
-		g.Expect(c.Engage(t.Context(), "eu", cl)).To(Succeed())
+		g.Expect(c.Engage(limited(t.Context(), limit), "eu", &fakeCluster{})).To(Succeed())
 		synctest.Wait()
-		g.Expect(cl.limit.asked).To(BeZero())
+		g.Expect(limit.most).To(BeZero())
+		g.Expect(limit.released).To(Equal(limit.asked))
 		g.Expect(statusOf(c, "eu").UnsyncedSources).To(BeZero())
+	})
+}
+
+// A cluster that is being engaged holds a startup slot, which its sources share
+// if they request that before Engage returns.
+func TestStartsAreRequestedBeforeEngageReturns(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := NewWithT(t)
+		c := newController(t, &recorder{}, mccontroller.Options{})
+		for range 2 {
+			g.Expect(c.MultiClusterWatch(newFakeSource("a"))).To(Succeed())
+		}
+		limit := newLimit(0)
+		g.Expect(c.Engage(limited(t.Context(), limit), "before", &fakeCluster{})).To(Succeed())
+		g.Expect(limit.asked).To(BeZero(), "a replica that does not lead starts none")
+		start(t, c)
+		synctest.Wait()
+		g.Expect(limit.asked).To(Equal(2))
+
+		g.Expect(c.Engage(limited(t.Context(), limit), "eu", &fakeCluster{})).To(Succeed())
+		asked, _ := limit.count()
+		g.Expect(asked).To(Equal(4))
 	})
 }

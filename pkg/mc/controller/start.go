@@ -6,7 +6,6 @@ package controller
 import (
 	"context"
 	"fmt"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -20,11 +19,11 @@ import (
 
 // startSource starts the source until that succeeds, and tells whether it did
 // before the engagement ended. The source runs on until the engagement ends.
-func (c *mcController[request]) startSource(e *engagement[request], src mcsource.TypedSource[client.Object, request], q *engagedQueue[request]) bool {
+func (c *mcController[request]) startSource(e *engagement[request], src mcsource.TypedSource[client.Object, request], q *engagedQueue[request], start multicluster.StartRequest) bool {
 	log := c.GetLogger().WithValues("cluster", e.name)
 	backoff := retry.Backoff()
 	for {
-		err := c.tryStartSource(e, src, q)
+		err := c.tryStartSource(e, src, q, start)
 		if err == nil {
 			return true
 		}
@@ -39,19 +38,19 @@ func (c *mcController[request]) startSource(e *engagement[request], src mcsource
 			return false
 		case <-time.After(delay):
 		}
+		start = e.shared.RequestStart()
 	}
 }
 
-func (c *mcController[request]) tryStartSource(e *engagement[request], src mcsource.TypedSource[client.Object, request], q *engagedQueue[request]) (err error) {
+func (c *mcController[request]) tryStartSource(e *engagement[request], src mcsource.TypedSource[client.Object, request], q *engagedQueue[request], start multicluster.StartRequest) (err error) {
+	defer start.Release()
 	forCluster, watched, err := src.ForCluster(e.name, e.cluster)
 	if err != nil || !watched {
 		return err
 	}
-	release, err := e.limitStart()
-	if err != nil {
+	if err := start.Wait(e.ctx); err != nil {
 		return err
 	}
-	defer release()
 	ctx, cancel := context.WithCancel(e.ctx)
 	defer func() {
 		if err != nil {
@@ -62,7 +61,7 @@ func (c *mcController[request]) tryStartSource(e *engagement[request], src mcsou
 	late := fmt.Errorf("has not started within %v", c.syncTimeout)
 	limit := time.AfterFunc(c.syncTimeout, func() {
 		if ctx.Err() == nil {
-			c.sourceKeptFromSyncing(forCluster, q, release, late)
+			c.sourceKeptFromSyncing(forCluster, q, start, late)
 			cancel()
 		}
 	})
@@ -79,7 +78,7 @@ func (c *mcController[request]) tryStartSource(e *engagement[request], src mcsou
 	}
 	syncCtx, cancelSync := context.WithTimeout(ctx, c.syncTimeout)
 	defer cancelSync()
-	reason := c.diagnose(syncCtx, forCluster, q, release)
+	reason := c.diagnose(syncCtx, forCluster, q, start)
 	if err := syncingSource.WaitForSync(syncCtx); err != nil {
 		if why := reason.Load(); why != nil {
 			return fmt.Errorf("%w: %w", err, *why)
@@ -89,23 +88,9 @@ func (c *mcController[request]) tryStartSource(e *engagement[request], src mcsou
 	return ctx.Err()
 }
 
-// limitStart returns when a source may start in the cluster. The function that
-// it returns is to be called when the start is over, and may be called again.
-func (e *engagement[request]) limitStart() (release func(), err error) {
-	limiter, ok := e.cluster.(multicluster.StartLimiter)
-	if !ok {
-		return func() {}, nil
-	}
-	release, err = limiter.LimitStart(e.ctx)
-	if err != nil {
-		return nil, err
-	}
-	return sync.OnceFunc(release), nil
-}
-
 // diagnose notes why the source has not synced, until the context ends, if the
 // source can tell. The reason found last is in what it returns.
-func (c *mcController[request]) diagnose(ctx context.Context, src source.TypedSource[request], q *engagedQueue[request], release func()) *atomic.Pointer[error] {
+func (c *mcController[request]) diagnose(ctx context.Context, src source.TypedSource[request], q *engagedQueue[request], start multicluster.StartRequest) *atomic.Pointer[error] {
 	reason := &atomic.Pointer[error]{}
 	diagnosed, ok := src.(mcsource.DiagnosedSource)
 	if !ok {
@@ -115,7 +100,7 @@ func (c *mcController[request]) diagnose(ctx context.Context, src source.TypedSo
 		diagnosed.Diagnose(ctx, func(err error) {
 			if ctx.Err() == nil {
 				reason.Store(&err)
-				c.sourceKeptFromSyncing(src, q, release, err)
+				c.sourceKeptFromSyncing(src, q, start, err)
 			}
 		})
 	})
@@ -124,8 +109,8 @@ func (c *mcController[request]) diagnose(ctx context.Context, src source.TypedSo
 
 // sourceKeptFromSyncing shows why the source has not synced, and lets others
 // start.
-func (c *mcController[request]) sourceKeptFromSyncing(src source.TypedSource[request], q *engagedQueue[request], release func(), reason error) {
-	release()
+func (c *mcController[request]) sourceKeptFromSyncing(src source.TypedSource[request], q *engagedQueue[request], start multicluster.StartRequest, reason error) {
+	start.Release()
 	if c.sourceFailed(q, reason) {
 		c.GetLogger().Info("Source has not synced in this cluster; no request of this cluster is reconciled meanwhile",
 			"cluster", q.engagement.name, "source", fmt.Sprint(src), "reason", reason.Error())

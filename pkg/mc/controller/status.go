@@ -17,8 +17,8 @@ type ClusterStatus struct {
 	// a replica that does not lead. Until it is zero, nothing is reconciled.
 	UnsyncedSources int
 	// LastError is why a source could not start when that was last tried, or
-	// what keeps it from syncing, as soon as that is known: seconds after the
-	// start for a kind that is missing or forbidden. It is "" once all sources
+	// what keeps it from syncing, as soon as that is known: within a second or two
+	// of the start for a kind that is missing or forbidden. It is "" once all sources
 	// have synced.
 	LastError string
 	// Queue is what is queued for the cluster. It is zero where a queue of the
@@ -53,13 +53,6 @@ func (c *mcController[request]) ClusterStatus() []ClusterStatus {
 		})
 	}
 	return all
-}
-
-// ClusterBacklog implements multicluster.BacklogReporter.
-func (c *mcController[request]) ClusterBacklog(name multicluster.ClusterName) int {
-	c.mu.RLock()
-	defer c.mu.RUnlock()
-	return ClusterStatus{Queue: c.depthLocked(name)}.backlog()
 }
 
 func (c *mcController[request]) depthLocked(name multicluster.ClusterName) queue.Depth {

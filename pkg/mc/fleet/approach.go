@@ -86,7 +86,7 @@ func (k *keeper) resolve(a *attempt) (_ *approach, err error) {
 	}()
 	config := access.RESTConfig()
 	beneath := noteTransport(config)
-	if err := k.fleet.options.tune(config); err != nil {
+	if err := k.fleet.options.Connection.tune(config); err != nil {
 		return nil, err
 	}
 	transport, err := rest.TransportFor(config)

@@ -30,10 +30,10 @@ var errSuperseded = errors.New("the way to the cluster has changed meanwhile")
 
 // try begins an attempt on the latest profile. It must be ended.
 func (k *keeper) try() *attempt {
-	limit := k.fleet.options.ConnectTimeout
-	a := &attempt{profile: k.latest.Load(), clock: k.fleet.options.Clock, deadline: k.fleet.options.Clock.Now().Add(limit)}
+	limit := k.fleet.options.Connection.ConnectTimeout
+	a := &attempt{profile: k.latest.Load(), clock: k.fleet.options.Connection.Clock, deadline: k.fleet.options.Connection.Clock.Now().Add(limit)}
 	a.Context, a.cancel = context.WithCancelCause(k.ctx)
-	a.timer = afterFunc(k.fleet.options.Clock, limit, func() { a.cancel(&timeoutError{"result", limit}) })
+	a.timer = afterFunc(k.fleet.options.Connection.Clock, limit, func() { a.cancel(&timeoutError{"result", limit}) })
 	k.trying.Store(a)
 	k.supersede(k.latest.Load()) // it may have changed before anybody could know of the attempt
 	return a

@@ -12,13 +12,12 @@ import (
 
 	"github.com/go-logr/logr"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/cluster"
-	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	"github.com/rollcall-dev/rollcall/pkg/mc/fleet/internal/mapping"
+	"github.com/rollcall-dev/rollcall/pkg/mc/multicluster"
 )
 
 // requestsEndWithin is how long requests to a cluster that leaves may take to
@@ -29,7 +28,7 @@ const requestsEndWithin = time.Second
 // error nothing of the attempt remains.
 func (k *keeper) connect(a *attempt, p *place) (*member, error) {
 	k.setStatus(Connecting, ResolvingAccess, k.status.Load().LastError, func(log logr.Logger) { log.V(1).Info("Cluster is being connected") })
-	started := k.fleet.options.Clock.Now()
+	started := k.fleet.options.Connection.Clock.Now()
 	way, err := k.approach(a, nil)
 	if err != nil {
 		return nil, err
@@ -57,7 +56,7 @@ func (k *keeper) connect(a *attempt, p *place) (*member, error) {
 	}
 	k.note(way)
 	k.setStatus(Ready, Engaged, "", func(log logr.Logger) {
-		after := k.fleet.options.Clock.Since(started).Round(time.Millisecond)
+		after := k.fleet.options.Connection.Clock.Since(started).Round(time.Millisecond)
 		log.Info("Cluster is engaged", "server", way.server, "provider", way.provider, "after", after.String())
 	})
 	return m, nil
@@ -98,27 +97,17 @@ func (k *keeper) newCluster(ctx context.Context, m *member) (cluster.Cluster, er
 	config.Transport = m.transport
 	named := func(o *cluster.Options) {
 		o.Logger = k.log
-		o.Scheme = k.scheme()
+		o.Scheme = multicluster.SchemeFrom(k.ctx) // the manager's, nil for the default
 		o.Cache.DefaultWatchErrorHandler = k.watchFailed
 		o.Cache.NewInformer = m.listings.newInformer
 		o.MapperProvider = mapping.New
 	}
 	profile := m.profile.Load()
-	opts := append([]cluster.Option{named}, k.fleet.options.ClusterOptions...)
-	if k.fleet.options.ClusterOptionsFor != nil {
-		opts = append(opts, k.fleet.options.ClusterOptionsFor(profile)...)
+	opts := append([]cluster.Option{named}, k.fleet.options.Connection.ClusterOptions...)
+	if k.fleet.options.Connection.ClusterOptionsFor != nil {
+		opts = append(opts, k.fleet.options.Connection.ClusterOptionsFor(profile)...)
 	}
-	return k.fleet.options.NewCluster(ctx, profile, config, opts...)
-}
-
-// scheme is that of the manager which the cluster is engaged with, so that a
-// program which registers kinds of its own does so once. Without one it is
-// controller-runtime's default.
-func (k *keeper) scheme() *runtime.Scheme {
-	if mgr, ok := k.aware.(interface{ GetLocalManager() manager.Manager }); ok {
-		return mgr.GetLocalManager().GetScheme()
-	}
-	return nil
+	return k.fleet.options.Connection.NewCluster(ctx, profile, config, opts...)
 }
 
 // watchFailed says which cluster's watch has failed. client-go, which goes on
@@ -144,7 +133,7 @@ func (k *keeper) disengage(m *member) {
 	case <-time.After(requestsEndWithin):
 	}
 	m.abort() // also the end of what does not keep to its context
-	timeout := k.fleet.options.Clock.NewTimer(k.fleet.options.ConnectTimeout)
+	timeout := k.fleet.options.Connection.Clock.NewTimer(k.fleet.options.Connection.ConnectTimeout)
 	defer timeout.Stop()
 	select {
 	case <-ended:
@@ -152,6 +141,6 @@ func (k *keeper) disengage(m *member) {
 			k.log.Info("Cluster is disengaged")
 		}
 	case <-timeout.C():
-		k.log.Error(nil, "Cluster was told to leave, but its caches have not ended", "after", k.fleet.options.ConnectTimeout.String())
+		k.log.Error(nil, "Cluster was told to leave, but its caches have not ended", "after", k.fleet.options.Connection.ConnectTimeout.String())
 	}
 }

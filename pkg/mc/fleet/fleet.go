@@ -48,7 +48,7 @@ func New(options Options) (*Fleet, error) {
 	}
 	return &Fleet{
 		options: options,
-		gate:    newGate(options.StartupLimit, options.Clock),
+		gate:    newGate(options.Connection.StartupLimit, options.Connection.Clock),
 		indexed: map[*member]struct{}{},
 		claims:  map[inventory.Key]*ClusterStatus{},
 	}, nil

@@ -100,7 +100,7 @@ func (s *service) take(f finding) error {
 		s.accessErr = f.err
 		s.show()
 		s.log.Info("Cluster's new access cannot be used, keeping the one before", "error", f.err.Error(), "after", delay.Round(time.Millisecond).String())
-		s.retry = s.fleet.options.Clock.After(delay)
+		s.retry = s.fleet.options.Connection.Clock.After(delay)
 		return s.stillRefused()
 	case f.way == nil:
 		if !s.member.adopt(inventory.ClusterID(p.profile)) {

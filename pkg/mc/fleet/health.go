@@ -11,8 +11,6 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/utils/clock"
-
-	"github.com/rollcall-dev/rollcall/pkg/mc/multicluster"
 )
 
 // health asks an engaged cluster now and then who it is, unless it has shown
@@ -38,10 +36,13 @@ type answer struct {
 	err      error
 }
 
+// probeJitter is the share of the interval by which a probe may come later.
+const probeJitter = 0.2
+
 func newHealth(s *service) *health {
-	h := &health{service: s, answers: make(chan answer, 1), asked: s.fleet.options.Clock.Now()}
+	h := &health{service: s, answers: make(chan answer, 1), asked: s.fleet.options.Connection.Clock.Now()}
 	h.ctx, h.cancel = context.WithCancel(s.ctx)
-	h.timer = s.fleet.options.Clock.NewTimer(h.interval())
+	h.timer = s.fleet.options.Connection.Clock.NewTimer(h.interval())
 	return h
 }
 
@@ -53,13 +54,13 @@ func (h *health) stop() {
 }
 
 func (h *health) interval() time.Duration {
-	return wait.Jitter(h.fleet.options.Probe.Interval, probeJitter)
+	return wait.Jitter(h.fleet.options.Connection.Probe.Interval, probeJitter)
 }
 
 // due returns the channel that says when to ask; it never does if there are to
 // be no probes, or nobody can be asked.
 func (h *health) due() <-chan time.Time {
-	if h.fleet.options.Probe.Interval < 0 || h.member.way.identify == nil {
+	if h.fleet.options.Connection.Probe.Interval < 0 || h.member.way.identify == nil {
 		return nil
 	}
 	return h.timer.C()
@@ -69,14 +70,14 @@ func (h *health) due() <-chan time.Time {
 func (h *health) ask() {
 	alive := h.member.transport.lastSign().After(h.asked)
 	sameAsBefore := !h.member.transport.dropped.Swap(false)
-	h.asked = h.fleet.options.Clock.Now()
+	h.asked = h.fleet.options.Connection.Clock.Now()
 	if alive && sameAsBefore && h.failures == 0 {
 		h.timer.Reset(h.interval())
 		return
 	}
 	way, profile := h.member.way, h.member.profile.Load()
 	h.asking.Go(func() {
-		ctx, cancel := within(h.ctx, h.fleet.options.Clock, h.fleet.options.Probe.Timeout, "answer")
+		ctx, cancel := within(h.ctx, h.fleet.options.Connection.Clock, h.fleet.options.Connection.Probe.Timeout, "answer")
 		defer cancel()
 		id, err := way.identify(ctx, profile)
 		if err != nil {
@@ -118,27 +119,27 @@ func (h *health) mayFollow() bool {
 // failed counts a failure. The error tells that the cluster is to be dropped.
 func (h *health) failed(err error) error {
 	if h.failures == 0 {
-		h.since = h.fleet.options.Clock.Now()
+		h.since = h.fleet.options.Connection.Clock.Now()
 	}
 	h.failures++
 	h.err = err
-	threshold := h.fleet.options.Probe.FailureThreshold
+	threshold := h.fleet.options.Connection.Probe.FailureThreshold
 	if h.failures < threshold {
 		h.log.V(1).Info("Cluster has failed a probe", "error", err.Error(), "failures", h.failures)
 	} else {
 		h.show()
 	}
 	if h.failures == threshold {
-		h.tell(false)
+		h.member.engagement.SetHealthy(false)
 	}
-	if down := h.fleet.options.Clock.Since(h.since); down >= h.fleet.options.Probe.DropAfter {
+	if down := h.fleet.options.Connection.Clock.Since(h.since); down >= h.fleet.options.Connection.Probe.DropAfter {
 		return because(Dropped, fmt.Errorf("no probe has succeeded for %v: %w", down.Round(time.Second), err))
 	}
 	return nil
 }
 
 func (h *health) degraded() bool {
-	return h.failures >= h.fleet.options.Probe.FailureThreshold
+	return h.failures >= h.fleet.options.Connection.Probe.FailureThreshold
 }
 
 // recovered notes that the cluster has answered.
@@ -147,13 +148,6 @@ func (h *health) recovered() {
 	h.failures, h.err = 0, nil
 	h.show()
 	if wasDegraded {
-		h.tell(true)
-	}
-}
-
-// tell tells those who want to know whether the cluster is healthy.
-func (h *health) tell(healthy bool) {
-	if aware, ok := h.aware.(multicluster.HealthAware); ok {
-		aware.SetClusterHealth(h.name, h.member, healthy)
+		h.member.engagement.SetHealthy(true)
 	}
 }

@@ -43,7 +43,7 @@ func (f *Fleet) IndexField(ctx context.Context, obj client.Object, field string,
 	if err != nil {
 		return err
 	}
-	ctx, cancel := within(ctx, f.options.Clock, f.options.ConnectTimeout, "answer")
+	ctx, cancel := within(ctx, f.options.Connection.Clock, f.options.Connection.ConnectTimeout, "answer")
 	defer cancel()
 	errs := make([]error, len(present))
 	var waiting sync.WaitGroup
@@ -112,7 +112,7 @@ func (m *member) awaitIndex(ctx context.Context, i index) error {
 // keepIndexing adds the index, and tries it again until that succeeds or the
 // cluster leaves. What comes of it first is told.
 func (m *member) keepIndexing(i index, tried chan<- error) {
-	backoff := newBackoff(m.fleet.options.MinBackoff, m.fleet.options.MaxBackoff)
+	backoff := newBackoff(m.fleet.options.Connection.MinBackoff, m.fleet.options.Connection.MaxBackoff)
 	for first := true; m.ctx.Err() == nil; first = false {
 		err := m.index(m.ctx, i)
 		if first {
@@ -125,7 +125,7 @@ func (m *member) keepIndexing(i index, tried chan<- error) {
 		if !first {
 			log.FromContext(m.ctx).Info("Index cannot be added, trying again", "error", err.Error(), "after", delay.Round(time.Millisecond).String())
 		}
-		timer := m.fleet.options.Clock.NewTimer(delay)
+		timer := m.fleet.options.Connection.Clock.NewTimer(delay)
 		select {
 		case <-timer.C():
 		case <-m.ctx.Done():

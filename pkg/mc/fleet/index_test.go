@@ -80,7 +80,7 @@ func TestAClusterThatLeavesWhileItIsIndexedIsNoFailure(t *testing.T) {
 func TestAClusterThatHangsKeepsNobodyFromAnIndexAndGetsItLater(t *testing.T) {
 	g := NewWithT(t)
 	f := mctest.NewFleet(t, 3)
-	w := start(t, f.Clusters(), func(o *fleet.Options) { o.ConnectTimeout, o.Probe.Interval = time.Second, -1 })
+	w := start(t, f.Clusters(), func(o *fleet.Options) { o.Connection.ConnectTimeout, o.Connection.Probe.Interval = time.Second, -1 })
 	for _, c := range f.Clusters() {
 		cm := configMap("a")
 		cm.Data = map[string]string{"key": "x"}
@@ -135,7 +135,7 @@ func TestAClusterThatHangsKeepsNobodyFromAnIndexAndGetsItLater(t *testing.T) {
 func TestAnIndexIsNotWaitedForLongerThanItsContext(t *testing.T) {
 	g := NewWithT(t)
 	c := mctest.New(t)
-	w := start(t, []*mctest.Cluster{c}, func(o *fleet.Options) { o.ConnectTimeout = time.Hour })
+	w := start(t, []*mctest.Cluster{c}, func(o *fleet.Options) { o.Connection.ConnectTimeout = time.Hour })
 	w.list.put(profile("eu", c.Config().Host))
 	g.Eventually(w.state("fleet/eu")).WithTimeout(patience).Should(Equal(fleet.Ready))
 	c.Fault(mctest.Hang)

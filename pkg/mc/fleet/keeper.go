@@ -55,11 +55,11 @@ func newKeeper(ctx context.Context, f *Fleet, aware multicluster.Aware, name mul
 		log:       log.FromContext(ctx).WithValues("cluster", name),
 		changed:   make(chan struct{}, 1),
 		done:      make(chan struct{}),
-		restraint: restraint{min: f.options.MinBackoff, max: f.options.MaxBackoff},
+		restraint: restraint{min: f.options.Connection.MinBackoff, max: f.options.Connection.MaxBackoff},
 	}
 	k.ctx, k.leave = context.WithCancel(log.IntoContext(ctx, k.log))
 	k.latest.Store(profile)
-	k.status.Store(&ClusterStatus{Name: name, Profile: inventory.KeyOf(profile), State: Pending, Reason: Added, Since: f.options.Clock.Now()})
+	k.status.Store(&ClusterStatus{Name: name, Profile: inventory.KeyOf(profile), State: Pending, Reason: Added, Since: f.options.Connection.Clock.Now()})
 	return k
 }
 
@@ -109,9 +109,9 @@ func (k *keeper) run() {
 			p.leave()
 			retry = k.lost(err, &backoff)
 		} else {
-			since := k.fleet.options.Clock.Now()
+			since := k.fleet.options.Connection.Clock.Now()
 			err = serve(k, m)
-			if k.fleet.options.Clock.Since(since) > k.fleet.options.MaxBackoff {
+			if k.fleet.options.Connection.Clock.Since(since) > k.fleet.options.Connection.MaxBackoff {
 				backoff = k.newBackoff()
 			}
 			used = m.profile.Load()
@@ -135,7 +135,7 @@ func isChange(err error) bool {
 // lost notes why there is no cluster to be engaged, or not for long, and returns
 // how long to wait before the next attempt.
 func (k *keeper) lost(err error, backoff *wait.Backoff) (retry time.Duration) {
-	now := k.fleet.options.Clock.Now()
+	now := k.fleet.options.Connection.Clock.Now()
 	switch {
 	case k.ctx.Err() != nil:
 		k.setStatus(Leaving, Left, "", func(log logr.Logger) { log.V(1).Info("Cluster is leaving") })
@@ -158,7 +158,7 @@ func (k *keeper) lost(err error, backoff *wait.Backoff) (retry time.Duration) {
 }
 
 func (k *keeper) newBackoff() wait.Backoff {
-	return newBackoff(k.fleet.options.MinBackoff, k.fleet.options.MaxBackoff)
+	return newBackoff(k.fleet.options.Connection.MinBackoff, k.fleet.options.Connection.MaxBackoff)
 }
 
 func newBackoff(first, limit time.Duration) wait.Backoff {
@@ -169,7 +169,7 @@ func newBackoff(first, limit time.Duration) wait.Backoff {
 // the one used last or credentials have changed. It tells whether a change is
 // followed, which may have been so before.
 func (k *keeper) awaitRetry(used *inventory.Profile, delay time.Duration, changed bool) bool {
-	clock := k.fleet.options.Clock
+	clock := k.fleet.options.Connection.Clock
 	until := clock.Now().Add(delay)
 	timer := clock.NewTimer(delay)
 	defer timer.Stop()
@@ -217,7 +217,7 @@ func (k *keeper) setStatus(state State, reason Reason, lastError string, say fun
 		k.status.Store(&next)
 		return
 	}
-	next.State, next.Since = state, k.fleet.options.Clock.Now()
+	next.State, next.Since = state, k.fleet.options.Connection.Clock.Now()
 	k.status.Store(&next)
 	k.arrived(state, reason, say)
 }
@@ -253,9 +253,7 @@ func (k *keeper) report() ClusterStatus {
 		if t := m.transport.current.Load(); t != nil && t.expiry != nil {
 			status.CredentialExpiry, _ = t.expiry()
 		}
-	}
-	if reporter, ok := k.aware.(multicluster.BacklogReporter); ok {
-		status.Queued = reporter.ClusterBacklog(k.name)
+		status.Queued = m.engagement.Backlog()
 	}
 	return status
 }

@@ -30,7 +30,7 @@ func (s *startedBy) Start(ctx context.Context) error { return s.start(ctx, s.Clu
 // newStartedBy is the option that has all clusters started by the function.
 func newStartedBy(start func(context.Context, cluster.Cluster) error) func(*fleet.Options) {
 	return func(o *fleet.Options) {
-		o.NewCluster = func(_ context.Context, _ *inventory.Profile, config *rest.Config, opts ...cluster.Option) (cluster.Cluster, error) {
+		o.Connection.NewCluster = func(_ context.Context, _ *inventory.Profile, config *rest.Config, opts ...cluster.Option) (cluster.Cluster, error) {
 			cl, err := cluster.New(config, opts...)
 			return &startedBy{cl, start}, err
 		}
@@ -65,7 +65,7 @@ func TestAClusterThatEndsSoonAfterEachStartIsTriedLessAndLess(t *testing.T) {
 	c := mctest.New(t)
 	ended := errors.New("ended by itself")
 	starts := make(chan time.Time, 100)
-	w := start(t, []*mctest.Cluster{c}, func(o *fleet.Options) { o.MaxBackoff = time.Hour },
+	w := start(t, []*mctest.Cluster{c}, func(o *fleet.Options) { o.Connection.MaxBackoff = time.Hour },
 		newStartedBy(func(ctx context.Context, cl cluster.Cluster) error {
 			starts <- time.Now()
 			ctx, cancel := context.WithCancel(ctx)
@@ -93,7 +93,7 @@ func TestAClusterThatEndsSoonAfterEachStartIsTriedLessAndLess(t *testing.T) {
 func TestWhereAClusterIsSaidToBeIsKnownBeforeItAnswers(t *testing.T) {
 	g := NewWithT(t)
 	f := mctest.NewFleet(t, 2)
-	w := start(t, f.Clusters(), func(o *fleet.Options) { o.ConnectTimeout = time.Hour })
+	w := start(t, f.Clusters(), func(o *fleet.Options) { o.Connection.ConnectTimeout = time.Hour })
 	w.list.put(profile("eu", f.Cluster(0).Config().Host))
 	g.Eventually(w.state("fleet/eu")).WithTimeout(patience).Should(Equal(fleet.Ready))
 	g.Expect(w.status("fleet/eu").UID).To(BeEquivalentTo(f.Cluster(0).UID()))

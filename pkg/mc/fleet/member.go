@@ -6,8 +6,6 @@ package fleet
 import (
 	"context"
 	"fmt"
-	"maps"
-	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -28,8 +26,6 @@ func ProfileFrom(cl cluster.Cluster) (*inventory.Profile, bool) {
 	return m.profile.Load(), true
 }
 
-var _ multicluster.ChangeNotifier = &member{}
-
 // member is the cluster that reconcilers are given. It stays the same while
 // what is under it is exchanged.
 type member struct {
@@ -42,12 +38,13 @@ type member struct {
 	config    atomic.Pointer[rest.Config]
 	transport *swapTransport
 	listings  *listings
+	// engagement is what the cluster shares with those that it is engaged with.
+	engagement *multicluster.Engagement
 
 	// identify asks a cluster that has no transport who it is. May be nil.
 	identify func(ctx context.Context, profile *inventory.Profile) (identity, error)
 
-	mu      sync.Mutex // guards what follows
-	changed map[*func()]struct{}
+	mu      sync.Mutex     // guards what follows
 	turn    *turn          // nil if there is none
 	working sync.WaitGroup // what is to end with the cluster
 
@@ -67,7 +64,7 @@ func newMember(k *keeper, profile *inventory.Profile, a *approach, p *place) *me
 	m := &member{
 		fleet:     k.fleet,
 		name:      k.name,
-		transport: newSwapTransport(a.target, k.fleet.options.Clock),
+		transport: newSwapTransport(a.target, k.fleet.options.Connection.Clock),
 		listings:  newListings(),
 		way:       a,
 		clusterID: a.identity.clusterID,
@@ -75,7 +72,8 @@ func newMember(k *keeper, profile *inventory.Profile, a *approach, p *place) *me
 	}
 	m.profile.Store(profile)
 	m.config.Store(a.config)
-	m.ctx, m.cancel = context.WithCancel(k.ctx)
+	m.engagement = multicluster.NewEngagement(m)
+	m.ctx, m.cancel = context.WithCancel(multicluster.WithEngagement(k.ctx, m.engagement))
 	if a.target == nil {
 		m.identify = a.identify
 	}
@@ -83,37 +81,10 @@ func newMember(k *keeper, profile *inventory.Profile, a *approach, p *place) *me
 	return m
 }
 
-// NotifyChange implements multicluster.ChangeNotifier: the function is called
-// after each change of the profile, of whatever kind.
-func (m *member) NotifyChange(ctx context.Context, changed func()) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if m.changed == nil {
-		m.changed = map[*func()]struct{}{}
-	}
-	notify := func() {
-		if ctx.Err() == nil {
-			changed()
-		}
-	}
-	m.changed[&notify] = struct{}{}
-	context.AfterFunc(ctx, func() {
-		m.mu.Lock()
-		defer m.mu.Unlock()
-		delete(m.changed, &notify)
-	})
-}
-
 // setProfile makes the profile the current one. It may be so already.
 func (m *member) setProfile(profile *inventory.Profile) {
-	if m.profile.Swap(profile) == profile {
-		return
-	}
-	m.mu.Lock()
-	notify := slices.Collect(maps.Keys(m.changed))
-	m.mu.Unlock()
-	for _, changed := range notify {
-		(*changed)()
+	if m.profile.Swap(profile) != profile {
+		m.engagement.NotifyChange()
 	}
 }
 

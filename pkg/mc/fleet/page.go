@@ -45,7 +45,7 @@ func (f *Fleet) StatusHandler() http.Handler {
 			err = json.NewEncoder(&body).Encode(map[string]any{"synced": f.synced.Load(), "clusters": all})
 		} else {
 			contentType = "text/html; charset=utf-8"
-			err = pageTemplate.Execute(&body, newPage(all, f.synced.Load(), f.options.Clock.Now()))
+			err = pageTemplate.Execute(&body, newPage(all, f.synced.Load(), f.options.Connection.Clock.Now()))
 		}
 		if err != nil {
 			http.Error(w, err.Error(), http.StatusInternalServerError)

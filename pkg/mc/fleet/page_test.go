@@ -30,7 +30,7 @@ func twoOfThree(t *testing.T) (*world, *mctest.Fleet) {
 	g := NewWithT(t)
 	f := mctest.NewFleet(t, 3)
 	f.Cluster(2).Fault(mctest.Refuse)
-	w := start(t, f.Clusters(), func(o *fleet.Options) { o.MinBackoff, o.MaxBackoff = time.Hour, time.Hour })
+	w := start(t, f.Clusters(), func(o *fleet.Options) { o.Connection.MinBackoff, o.Connection.MaxBackoff = time.Hour, time.Hour })
 	for _, c := range f.Clusters() {
 		p := profile(c.Name(), c.Config().Host)
 		p.Status.Version.Kubernetes = "v1.37.1"

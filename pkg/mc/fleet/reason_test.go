@@ -153,7 +153,7 @@ func TestTheStatusSaysWhyAClusterIsInItsState(t *testing.T) {
 					tc.engage = func(e *engagements) multicluster.Aware { return e }
 				}
 				w := startIn(ctx, t, nil, tc.engage, withConnector(tc.scene), func(o *fleet.Options) {
-					o.ConnectTimeout, o.MinBackoff, o.MaxBackoff = 30*time.Second, time.Hour, time.Hour
+					o.Connection.ConnectTimeout, o.Connection.MinBackoff, o.Connection.MaxBackoff = 30*time.Second, time.Hour, time.Hour
 				})
 				before := transitionsTo(tc.state, tc.reason)
 				put("x")(w)
@@ -206,8 +206,8 @@ func TestTheStatusSaysWhatAClusterWaitsFor(t *testing.T) {
 				}
 				return c, nil
 			})), func(o *fleet.Options) {
-			o.StartupLimit, o.ConnectTimeout, o.MinBackoff, o.MaxBackoff = 1, time.Hour, 10*time.Second, 10*time.Second
-			o.Probe.Interval = -1
+			o.Connection.StartupLimit, o.Connection.ConnectTimeout, o.Connection.MinBackoff, o.Connection.MaxBackoff = 1, time.Hour, 10*time.Second, 10*time.Second
+			o.Connection.Probe.Interval = -1
 			o.ClusterName = func(p *inventory.Profile) multicluster.ClusterName {
 				if p.Name == "heir" {
 					return "undying"
@@ -252,7 +252,7 @@ func TestTheStatusSaysWhatAClusterWaitsFor(t *testing.T) {
 
 func TestReasonsOfClustersThatAreBuiltFromARESTConfig(t *testing.T) {
 	setup := func(o *fleet.Options) {
-		o.NewCluster = func(context.Context, *inventory.Profile, *rest.Config, ...cluster.Option) (cluster.Cluster, error) {
+		o.Connection.NewCluster = func(context.Context, *inventory.Profile, *rest.Config, ...cluster.Option) (cluster.Cluster, error) {
 			return nil, errors.New("no")
 		}
 	}
@@ -269,7 +269,7 @@ func TestReasonsOfClustersThatAreBuiltFromARESTConfig(t *testing.T) {
 		{"it does not accept the credentials", []mctest.Fault{mctest.Unauthorized}, nil, fleet.Unauthorized},
 		{"it is not available", []mctest.Fault{mctest.Unavailable}, nil, fleet.UnexpectedAnswer},
 		{"a REST option fails", nil, func(o *fleet.Options) {
-			o.RESTOptions = []func(*rest.Config) error{func(*rest.Config) error { return errors.New("no") }}
+			o.Connection.RESTOptions = []func(*rest.Config) error{func(*rest.Config) error { return errors.New("no") }}
 		}, fleet.ResolveFailed},
 		{"it cannot be made", nil, setup, fleet.SetupFailed},
 	} {
@@ -280,7 +280,7 @@ func TestReasonsOfClustersThatAreBuiltFromARESTConfig(t *testing.T) {
 				c.Fault(fault)
 			}
 			w := start(t, []*mctest.Cluster{c}, func(o *fleet.Options) {
-				o.MinBackoff, o.MaxBackoff = time.Hour, time.Hour
+				o.Connection.MinBackoff, o.Connection.MaxBackoff = time.Hour, time.Hour
 				if tc.change != nil {
 					tc.change(o)
 				}

@@ -13,7 +13,7 @@ import (
 )
 
 // tune applies the RESTOptions to the configuration of an access.
-func (o *Options) tune(config *rest.Config) error {
+func (o *ConnectionOptions) tune(config *rest.Config) error {
 	if config.QPS == 0 && config.RateLimiter == nil {
 		config.QPS = -1
 	}

@@ -57,7 +57,7 @@ func TestRESTOptionsChangeRequests(t *testing.T) {
 	seen, below := &headers{}, &headers{}
 	var made *rest.Config
 	w := start(t, nil, func(o *fleet.Options) {
-		o.RESTOptions = []func(*rest.Config) error{
+		o.Connection.RESTOptions = []func(*rest.Config) error{
 			func(config *rest.Config) error {
 				config.UserAgent = "me"
 				config.Impersonate.UserName = "another"
@@ -70,7 +70,7 @@ func TestRESTOptionsChangeRequests(t *testing.T) {
 				return nil
 			},
 		}
-		o.NewCluster = func(_ context.Context, _ *inventory.Profile, config *rest.Config, opts ...cluster.Option) (cluster.Cluster, error) {
+		o.Connection.NewCluster = func(_ context.Context, _ *inventory.Profile, config *rest.Config, opts ...cluster.Option) (cluster.Cluster, error) {
 			made = rest.CopyConfig(config)
 			return cluster.New(config, opts...)
 		}
@@ -130,7 +130,7 @@ func TestARESTOptionThatCannotWorkIsAnError(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			g := NewWithT(t)
 			c := mctest.New(t)
-			w := start(t, []*mctest.Cluster{c}, func(o *fleet.Options) { o.RESTOptions = []func(*rest.Config) error{tc.change} })
+			w := start(t, []*mctest.Cluster{c}, func(o *fleet.Options) { o.Connection.RESTOptions = []func(*rest.Config) error{tc.change} })
 			w.list.put(profile("eu", c.Config().Host))
 			g.Eventually(func() string { return w.status("fleet/eu").LastError }).WithTimeout(patience).Should(
 				And(HavePrefix("REST option: "), ContainSubstring(tc.want)))

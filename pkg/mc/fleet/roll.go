@@ -73,7 +73,7 @@ func (r *roll) Put(profile *inventory.Profile) {
 		}
 		return
 	}
-	e = &entry{name: name, profile: profile, since: r.fleet.options.Clock.Now()}
+	e = &entry{name: name, profile: profile, since: r.fleet.options.Connection.Clock.Now()}
 	r.entries[key] = e
 	r.claims[name] = append(r.claims[name], e)
 	if first := r.claims[name][0]; first != e {

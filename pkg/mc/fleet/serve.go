@@ -13,7 +13,6 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 
 	"github.com/rollcall-dev/rollcall/pkg/inventory"
-	"github.com/rollcall-dev/rollcall/pkg/mc/multicluster"
 )
 
 var (
@@ -83,23 +82,21 @@ func serve(k *keeper, m *member) error {
 	}
 }
 
-// settle ends the keeper's share in the place when the cluster has been listed,
-// or is not within the time that an attempt has. It has been when the informers
-// say so that were made for those who were told of the cluster, or they say so
-// themselves. The function that it returns ends that.
+// settle ends the keeper's share in the place when the informers have listed
+// that were made while the cluster was engaged, or have not within the time that
+// an attempt has. Sources that start have shares of their own. The function that
+// it returns ends that.
 func (s *service) settle() (stop func()) {
 	s.member.mu.Lock()
 	first := s.member.turn
 	s.member.boundTurnLocked(first)
 	s.member.mu.Unlock()
-	ctx, cancel := within(s.ctx, s.fleet.options.Clock, s.fleet.options.ConnectTimeout, "first listing")
+	if s.member.listings.count() == s.member.listed {
+		s.member.leaveTurn(first)
+		return func() {}
+	}
+	ctx, cancel := within(s.ctx, s.fleet.options.Connection.Clock, s.fleet.options.Connection.ConnectTimeout, "first listing")
 	var settling sync.WaitGroup
-	settling.Go(func() {
-		defer cancel()
-		if waiter, ok := s.aware.(multicluster.SyncWaiter); ok {
-			waiter.WaitForClusterSync(ctx, s.name, s.member)
-		}
-	})
 	settling.Go(func() {
 		defer s.member.leaveTurn(first)
 		s.member.listings.wait(ctx, s.member.listed)

@@ -5,7 +5,6 @@ package fleet
 
 import (
 	"context"
-	"sync"
 
 	"k8s.io/utils/clock"
 
@@ -27,33 +26,68 @@ type turn struct {
 	limit   clock.Timer
 }
 
-// LimitStart implements multicluster.StartLimiter: it returns when the cluster
-// has a place in the fleet's gate, and has shown that it answers. One that does
-// not keeps no place meanwhile, and is an error after the time that a probe has.
-// A place that is not given back within ConnectTimeout is lost to others.
-func (m *member) LimitStart(ctx context.Context) (release func(), err error) {
-	t := m.joinTurn()
+// RequestStart implements multicluster.StartLimiter: it shares the place that
+// the cluster has in the fleet's gate. Where it has none, Wait asks for one.
+func (m *member) RequestStart() multicluster.StartRequest {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	r := &startRequest{member: m, turn: m.turn}
+	if m.turn != nil {
+		m.turn.sharers++
+	}
+	return r
+}
+
+// startRequest is a share in a turn. The member's lock guards turn and released.
+type startRequest struct {
+	member   *member
+	turn     *turn // nil before Wait where there was none
+	released bool
+}
+
+// Wait returns when the cluster has a place in the fleet's gate, and has shown
+// that it answers. One that does not keeps no place meanwhile, and is an error
+// after the time that a probe has. A place that is not given back within
+// ConnectTimeout is lost to others.
+func (r *startRequest) Wait(ctx context.Context) error {
+	t := r.join()
 	if t == nil {
-		return nil, errLeft
+		return errLeft
 	}
 	select {
 	case <-t.taken:
-		err = t.err
+		return t.err
 	case <-ctx.Done():
-		err = context.Cause(ctx)
+		return context.Cause(ctx)
 	}
-	if err != nil {
-		m.leaveTurn(t)
-		return nil, err
-	}
-	return sync.OnceFunc(func() { m.leaveTurn(t) }), nil
 }
 
-// joinTurn returns the current turn, or a new one, which must be left. It is nil
-// if the cluster leaves.
-func (m *member) joinTurn() *turn {
+// join returns the turn that the request shares, nil if the cluster leaves or
+// the request has been released.
+func (r *startRequest) join() *turn {
+	m := r.member
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	if r.turn == nil && !r.released {
+		r.turn = m.joinTurnLocked()
+	}
+	return r.turn
+}
+
+// Release gives up the share.
+func (r *startRequest) Release() {
+	m := r.member
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if r.turn != nil && !r.released {
+		m.leaveTurnLocked(r.turn)
+	}
+	r.released = true
+}
+
+// joinTurnLocked returns the current turn, or a new one, which must be left. It
+// is nil if the cluster leaves.
+func (m *member) joinTurnLocked() *turn {
 	if m.turn == nil {
 		t := &turn{taken: make(chan struct{})}
 		ctx, cancel := context.WithCancel(m.ctx)
@@ -105,7 +139,7 @@ func (m *member) takeTurn(ctx context.Context, t *turn) {
 
 // boundTurnLocked has the place lost when it has not been given back in time.
 func (m *member) boundTurnLocked(t *turn) {
-	t.limit = afterFunc(m.fleet.options.Clock, m.fleet.options.ConnectTimeout, func() {
+	t.limit = afterFunc(m.fleet.options.Connection.Clock, m.fleet.options.Connection.ConnectTimeout, func() {
 		m.mu.Lock()
 		defer m.mu.Unlock()
 		m.endTurnLocked(t)
@@ -116,6 +150,10 @@ func (m *member) boundTurnLocked(t *turn) {
 func (m *member) leaveTurn(t *turn) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	m.leaveTurnLocked(t)
+}
+
+func (m *member) leaveTurnLocked(t *turn) {
 	t.sharers--
 	if t.sharers == 0 {
 		m.endTurnLocked(t)
@@ -147,7 +185,7 @@ func (m *member) answers(ctx context.Context) error {
 	if identify == nil {
 		return nil
 	}
-	ctx, cancel := within(ctx, m.fleet.options.Clock, m.fleet.options.Probe.Timeout, "answer")
+	ctx, cancel := within(ctx, m.fleet.options.Connection.Clock, m.fleet.options.Connection.Probe.Timeout, "answer")
 	defer cancel()
 	if _, err := identify(ctx, m.profile.Load()); err != nil && !isBusy(err) {
 		return explain(ctx, err)

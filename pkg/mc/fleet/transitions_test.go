@@ -90,8 +90,8 @@ func TestEachTransitionIsLoggedAndCountedOnceAndCanBeRead(t *testing.T) {
 	var broken error
 	ctx := log.IntoContext(t.Context(), logr.New(d))
 	w = startIn(ctx, t, []*mctest.Cluster{c}, func(e *engagements) multicluster.Aware { return e }, func(o *fleet.Options) {
-		o.Clock, o.MinBackoff, o.MaxBackoff = clock, time.Hour, time.Hour
-		o.NewCluster = func(_ context.Context, _ *inventory.Profile, config *rest.Config, opts ...cluster.Option) (cluster.Cluster, error) {
+		o.Connection.Clock, o.Connection.MinBackoff, o.Connection.MaxBackoff = clock, time.Hour, time.Hour
+		o.Connection.NewCluster = func(_ context.Context, _ *inventory.Profile, config *rest.Config, opts ...cluster.Option) (cluster.Cluster, error) {
 			if broken != nil {
 				return nil, broken
 			}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/go-logr/logr"
 	. "github.com/onsi/gomega"
+	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cluster"
 	"sigs.k8s.io/controller-runtime/pkg/config"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
@@ -29,6 +30,7 @@ type fakeManager struct {
 	manager.Manager
 	err    error // of Add
 	logger logr.Logger
+	scheme *runtime.Scheme
 	calls  []string
 	added  []manager.Runnable
 }
@@ -45,6 +47,9 @@ func (m *fakeManager) Elected() <-chan struct{}         { m.called("Elected"); r
 func (m *fakeManager) Start(context.Context) error      { m.called("Start"); return nil }
 func (m *fakeManager) GetWebhookServer() webhook.Server { m.called("GetWebhookServer"); return nil }
 func (m *fakeManager) GetLogger() logr.Logger           { m.called("GetLogger"); return m.logger }
+
+// GetScheme is called for the provider alone.
+func (m *fakeManager) GetScheme() *runtime.Scheme { m.called("GetScheme"); return m.scheme }
 
 func (m *fakeManager) GetControllerOptions() config.Controller {
 	m.called("GetControllerOptions")

@@ -174,7 +174,7 @@ func WithMultiCluster(mgr manager.Manager, provider multicluster.Provider, mcOpt
 	if runnable, ok := provider.(multicluster.ProviderRunnable); ok {
 		r := &providerRunnable{
 			provider: runnable, aware: m, onAllReplicas: m.providerOnAllReplicas,
-			log: mgr.GetLogger().WithName("provider"),
+			log: mgr.GetLogger().WithName("provider"), scheme: mgr.GetScheme(),
 		}
 		if err := mgr.Add(r); err != nil {
 			return nil, fmt.Errorf("cannot add the provider: %w", err)
@@ -202,28 +202,6 @@ func (m *mcManager) Add(r Runnable) error {
 
 func (m *mcManager) Engage(ctx context.Context, name multicluster.ClusterName, cl cluster.Cluster) error {
 	return m.coordinator.Engage(ctx, name, cl)
-}
-
-// SetClusterHealth implements multicluster.HealthAware where the coordinator does.
-func (m *mcManager) SetClusterHealth(name multicluster.ClusterName, cl cluster.Cluster, healthy bool) {
-	if aware, ok := m.coordinator.(multicluster.HealthAware); ok {
-		aware.SetClusterHealth(name, cl, healthy)
-	}
-}
-
-// ClusterBacklog implements multicluster.BacklogReporter where the coordinator does.
-func (m *mcManager) ClusterBacklog(name multicluster.ClusterName) int {
-	if reporter, ok := m.coordinator.(multicluster.BacklogReporter); ok {
-		return reporter.ClusterBacklog(name)
-	}
-	return 0
-}
-
-// WaitForClusterSync implements multicluster.SyncWaiter where the coordinator does.
-func (m *mcManager) WaitForClusterSync(ctx context.Context, name multicluster.ClusterName, cl cluster.Cluster) {
-	if waiter, ok := m.coordinator.(multicluster.SyncWaiter); ok {
-		waiter.WaitForClusterSync(ctx, name, cl)
-	}
 }
 
 func (m *mcManager) GetCluster(ctx context.Context, clusterName multicluster.ClusterName) (cluster.Cluster, error) {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/rollcall-dev/rollcall/pkg/mc/internal/identity"
@@ -40,6 +41,7 @@ type providerRunnable struct {
 	provider      multicluster.ProviderRunnable
 	aware         multicluster.Aware
 	log           logr.Logger
+	scheme        *runtime.Scheme
 	onAllReplicas bool
 }
 
@@ -52,9 +54,10 @@ func (r *providerRunnable) NeedLeaderElection() bool {
 // a first one.
 const steadyAfter = 5 * time.Minute
 
-// Start gives the provider the manager's logger, as log.FromContext finds it.
+// Start runs the provider with a context that carries the manager's logger and
+// its scheme.
 func (r *providerRunnable) Start(ctx context.Context) error {
-	ctx = log.IntoContext(ctx, r.log)
+	ctx = multicluster.WithScheme(log.IntoContext(ctx, r.log), r.scheme)
 	backoff := retry.Backoff()
 	for {
 		started := time.Now()

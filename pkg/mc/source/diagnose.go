@@ -19,19 +19,24 @@ import (
 // answerWithin is how long an API server has to say why a kind is not synced.
 const answerWithin = 10 * time.Second
 
+// discoverWithin is how long discovery may take before it counts as what keeps
+// a kind from being synced.
+const discoverWithin = 3 * time.Second
+
 // examineBackoff returns the times before each look at why a kind is not synced.
+// The first comes soon: a source whose kind is forbidden holds a startup slot.
 func examineBackoff() wait.Backoff {
-	return wait.Backoff{Duration: 5 * time.Second, Factor: 2, Jitter: 0.2, Steps: 10, Cap: time.Minute}
+	return wait.Backoff{Duration: 500 * time.Millisecond, Factor: 2, Jitter: 0.2, Steps: 10, Cap: time.Minute}
 }
 
 var errNoKinds = errors.New("the API server has not answered which kinds it has")
 
 // Diagnose implements DiagnosedSource. A kind that the cluster does not have is
 // reported as soon as that is known. An informer does not tell why it cannot
-// list: where it has not synced after some seconds, the API server is asked for
+// list: where it has not synced after half a second, the API server is asked for
 // one object of the kind.
 func (k *clusterKind[request]) Diagnose(ctx context.Context, report func(error)) {
-	backoff := examineBackoff()
+	backoff, began := examineBackoff(), time.Now()
 	timer := time.NewTimer(backoff.Step())
 	defer timer.Stop()
 	for {
@@ -43,6 +48,9 @@ func (k *clusterKind[request]) Diagnose(ctx context.Context, report func(error))
 			_, err = k.informers.answer()
 		case <-timer.C:
 			err = k.examine(ctx)
+			if errors.Is(err, errNoKinds) && time.Since(began) < discoverWithin {
+				err = nil // discovery may just be slow
+			}
 			timer.Reset(backoff.Step())
 		}
 		if err != nil && ctx.Err() == nil {

@@ -155,14 +155,14 @@ func TestASourceFindsOutWhyItHasNotSynced(t *testing.T) {
 			informer: func(<-chan struct{}) func() error { return found },
 			list:     func(context.Context) error { return errForbidden },
 			want:     `cannot be listed in all namespaces: configmaps is forbidden: not yours`,
-			within:   6 * time.Second,
+			within:   600 * time.Millisecond,
 		},
 		{
 			name:     "the API server does not answer",
 			informer: func(<-chan struct{}) func() error { return found },
 			list:     hang,
 			want:     `the API server has not answered within 10s`,
-			within:   16 * time.Second,
+			within:   11 * time.Second,
 		},
 		{
 			name: "nor does it say where the kind is served",
@@ -235,7 +235,7 @@ func TestNoReasonIsFoundInTheEndOfTheContext(t *testing.T) {
 			informer: func() error { return nil },
 			list:     func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() },
 		})
-		time.Sleep(10 * time.Second) // while it waits for an answer
+		time.Sleep(5 * time.Second) // while it waits for an answer
 		end()
 		synctest.Wait()
 		g.Expect(d.reasons).To(BeEmpty())

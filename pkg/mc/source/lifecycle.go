@@ -22,8 +22,8 @@ type ClusterEventType string
 const (
 	// ClusterJoined: the controller has been engaged with the cluster.
 	ClusterJoined ClusterEventType = "Joined"
-	// ClusterChanged: what is known of the cluster has changed, where the
-	// cluster is a multicluster.ChangeNotifier. Several changes may come as one.
+	// ClusterChanged: what is known of the cluster has changed, and the provider
+	// has notified its multicluster.Engagement. Several changes may come as one.
 	ClusterChanged ClusterEventType = "Changed"
 	// ClusterLeft: the cluster is engaged no longer.
 	ClusterLeft ClusterEventType = "Left"
@@ -43,7 +43,8 @@ type ClusterEvent struct {
 // is engaged with. The methods return at once, and are called in the order in
 // which things happen.
 type ClusterWatcher interface {
-	// ClusterJoined is told of an engagement, whose context is given.
+	// ClusterJoined is called with each engagement. The context is the
+	// engagement's and carries its multicluster.Engagement.
 	ClusterJoined(ctx context.Context, name multicluster.ClusterName, cl cluster.Cluster)
 	// ClusterLeft is told when an engagement has ended, after the cluster's
 	// requests have been dropped.
@@ -90,11 +91,9 @@ var (
 
 func (l *lifecycle[request]) ClusterJoined(ctx context.Context, name multicluster.ClusterName, cl cluster.Cluster) {
 	l.add(ClusterEvent{Type: ClusterJoined, ClusterName: name, Cluster: cl})
-	if notifier, ok := cl.(multicluster.ChangeNotifier); ok {
-		notifier.NotifyChange(ctx, func() {
-			l.add(ClusterEvent{Type: ClusterChanged, ClusterName: name, Cluster: cl})
-		})
-	}
+	multicluster.EngagementFrom(ctx).OnChange(ctx, func() {
+		l.add(ClusterEvent{Type: ClusterChanged, ClusterName: name, Cluster: cl})
+	})
 }
 
 func (l *lifecycle[request]) ClusterLeft(name multicluster.ClusterName, cl cluster.Cluster) {

@@ -9,21 +9,11 @@ import (
 	"testing/synctest"
 
 	. "github.com/onsi/gomega"
-	"sigs.k8s.io/controller-runtime/pkg/cluster"
 
+	"github.com/rollcall-dev/rollcall/pkg/mc/multicluster"
 	mcreconcile "github.com/rollcall-dev/rollcall/pkg/mc/reconcile"
 	mcsource "github.com/rollcall-dev/rollcall/pkg/mc/source"
 )
-
-// changingCluster tells when a test changes it.
-type changingCluster struct {
-	cluster.Cluster
-	change func()
-}
-
-func (c *changingCluster) NotifyChange(_ context.Context, changed func()) {
-	c.change = changed
-}
 
 // A controller that waits to be elected may wait for weeks.
 func TestChangesOfManyClustersBeforeTheStartAreOneOfEach(t *testing.T) {
@@ -35,18 +25,18 @@ func TestChangesOfManyClustersBeforeTheStartAreOneOfEach(t *testing.T) {
 			return nil
 		})
 		watcher := src.(mcsource.ClusterWatcher)
-		eu, us := &changingCluster{}, &changingCluster{}
-		watcher.ClusterJoined(t.Context(), "eu", eu)
-		watcher.ClusterJoined(t.Context(), "us", us)
+		eu, us := multicluster.NewEngagement(nil), multicluster.NewEngagement(nil)
+		watcher.ClusterJoined(multicluster.WithEngagement(t.Context(), eu), "eu", nil)
+		watcher.ClusterJoined(multicluster.WithEngagement(t.Context(), us), "us", nil)
 		for range 100 {
-			eu.change()
-			us.change()
+			eu.NotifyChange()
+			us.NotifyChange()
 		}
 		g.Expect(src.Start(t.Context(), &queue[mcreconcile.Request]{})).To(Succeed())
 		synctest.Wait()
 		g.Expect(events).To(Equal([]string{"Joined eu", "Joined us", "Changed eu", "Changed us"}))
 
-		eu.change()
+		eu.NotifyChange()
 		synctest.Wait()
 		g.Expect(events).To(HaveLen(5), "one that comes after the others have been looked at")
 	})

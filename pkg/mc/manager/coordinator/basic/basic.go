@@ -37,21 +37,14 @@ type component struct {
 }
 
 type engagement struct {
-	ctx       context.Context
-	cluster   cluster.Cluster
-	unhealthy bool
+	ctx     context.Context // the provider's, ends when the cluster leaves
+	cluster cluster.Cluster
 }
 
 // same tells whether an engagement is another, told of again.
 func (e *engagement) same(as *engagement) bool {
 	return e != nil && identity.Same(e.cluster, as.cluster) && identity.Same(e.ctx, as.ctx)
 }
-
-var (
-	_ multicluster.BacklogReporter = &Coordinator{}
-	_ multicluster.HealthAware     = &Coordinator{}
-	_ multicluster.SyncWaiter      = &Coordinator{}
-)
 
 // New returns a coordinator without components and clusters.
 func New() *Coordinator {
@@ -85,7 +78,6 @@ func (c *Coordinator) engageLate(r *component, name multicluster.ClusterName) {
 		if err := r.Engage(e.ctx, name, e.cluster); err != nil {
 			log.FromContext(e.ctx).Error(err, "Failed to engage a cluster with a component added late", "cluster", name)
 		}
-		c.tellLate(r, name, e)
 	}
 }
 
@@ -100,16 +92,6 @@ func (c *Coordinator) nextLate(r *component, name multicluster.ClusterName, told
 	}
 	delete(r.late, name)
 	return nil
-}
-
-// tellLate tells a component that was added late how a cluster is, until that is
-// how it is: SetClusterHealth may have told it of a change in between.
-func (c *Coordinator) tellLate(r *component, name multicluster.ClusterName, e *engagement) {
-	told := true // which a cluster is until it is said otherwise
-	for healthy := !c.isUnhealthy(e); healthy != told; healthy = !c.isUnhealthy(e) {
-		tell(r.Aware, name, e.cluster, healthy)
-		told = healthy
-	}
 }
 
 // Engage engages the cluster with all components, those there now and those
@@ -147,66 +129,6 @@ func (c *Coordinator) enter(name multicluster.ClusterName, e *engagement) (told 
 		}
 	}
 	return told, true
-}
-
-// SetClusterHealth tells all components that are multicluster.HealthAware,
-// those there now and those added while the cluster is engaged.
-func (c *Coordinator) SetClusterHealth(name multicluster.ClusterName, cl cluster.Cluster, healthy bool) {
-	c.mu.Lock()
-	e := c.engaged[name]
-	if e == nil || !identity.Same(e.cluster, cl) {
-		c.mu.Unlock()
-		return
-	}
-	e.unhealthy = !healthy
-	c.mu.Unlock()
-
-	for _, r := range c.components() {
-		tell(r, name, cl, healthy)
-	}
-}
-
-// WaitForClusterSync waits for all components that are multicluster.SyncWaiters.
-func (c *Coordinator) WaitForClusterSync(ctx context.Context, name multicluster.ClusterName, cl cluster.Cluster) {
-	for _, r := range c.components() {
-		if waiter, ok := r.(multicluster.SyncWaiter); ok {
-			waiter.WaitForClusterSync(ctx, name, cl)
-		}
-	}
-}
-
-// ClusterBacklog adds up what all components that are
-// multicluster.BacklogReporters have queued.
-func (c *Coordinator) ClusterBacklog(name multicluster.ClusterName) int {
-	total := 0
-	for _, r := range c.components() {
-		if reporter, ok := r.(multicluster.BacklogReporter); ok {
-			total += reporter.ClusterBacklog(name)
-		}
-	}
-	return total
-}
-
-func (c *Coordinator) components() []multicluster.Aware {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	all := make([]multicluster.Aware, len(c.aware))
-	for i, r := range c.aware {
-		all[i] = r.Aware
-	}
-	return all
-}
-
-func (c *Coordinator) isUnhealthy(e *engagement) bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return e.unhealthy
-}
-
-func tell(r multicluster.Aware, name multicluster.ClusterName, cl cluster.Cluster, healthy bool) {
-	if aware, ok := r.(multicluster.HealthAware); ok {
-		aware.SetClusterHealth(name, cl, healthy)
-	}
 }
 
 func (c *Coordinator) forget(name multicluster.ClusterName, e *engagement) {

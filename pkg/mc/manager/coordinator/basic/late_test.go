@@ -118,15 +118,14 @@ func TestComponentsAddedWhileNamesAreEngagedAgainHearOfEachClusterOnceAndOfTheLa
 
 func TestAnEngagementThatIsToldOfAgainIsTheSame(t *testing.T) {
 	g := NewWithT(t)
-	c, eu, early := basic.New(), &fakeCluster{}, &nurse{}
+	c, eu, early := basic.New(), &fakeCluster{}, &component{}
 	c.AddAware(early)
 	g.Expect(c.Engage(t.Context(), "eu", eu)).To(Succeed())
-	c.SetClusterHealth("eu", eu, false)
 	g.Expect(c.Engage(t.Context(), "eu", eu)).To(Succeed())
 	g.Expect(early.engagements()).To(HaveLen(2), "which may have failed the first time")
-	late := &nurse{}
+	late := &component{}
 	c.AddAware(late)
-	g.Expect(late.told).To(Equal([]string{"eu healthy=false"}), "it has not recovered")
+	g.Expect(late.engagements()).To(HaveLen(1))
 }
 
 func TestAClusterThatIsEngagedAnewStaysWhenTheFormerEngagementEnds(t *testing.T) {
