@@ -15,6 +15,7 @@ import (
 
 	mccontext "github.com/rollcall-dev/rollcall/pkg/mc/context"
 	mchandler "github.com/rollcall-dev/rollcall/pkg/mc/handler"
+	"github.com/rollcall-dev/rollcall/pkg/mc/internal/sources"
 	"github.com/rollcall-dev/rollcall/pkg/mc/multicluster"
 	mcreconcile "github.com/rollcall-dev/rollcall/pkg/mc/reconcile"
 )
@@ -109,7 +110,7 @@ type clusterKind[request mcreconcile.ClusterAware[request]] struct {
 	informers   *detachingCache
 }
 
-var _ DiagnosedSource = &clusterKind[mcreconcile.Request]{}
+var _ sources.Diagnosed = &clusterKind[mcreconcile.Request]{}
 
 func (k *clusterKind[request]) Start(ctx context.Context, queue workqueue.TypedRateLimitingInterface[request]) error {
 	k.informers.detachOnEnd(ctx)

@@ -4,8 +4,6 @@
 package source
 
 import (
-	"context"
-
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/cluster"
 	"sigs.k8s.io/controller-runtime/pkg/source"
@@ -49,21 +47,3 @@ type TypedSyncingSource[object client.Object, request mcreconcile.ClusterAware[r
 
 // ClusterFilterFunc reports whether to watch a cluster.
 type ClusterFilterFunc func(clusterName multicluster.ClusterName, cluster cluster.Cluster) bool
-
-// DiagnosedSource is implemented by sources of one cluster, as ForCluster
-// returns them, that can find out why they have not synced.
-type DiagnosedSource interface {
-	// Diagnose calls the function with each reason that it finds for the source,
-	// which has been started, not to have synced. It does so until the context
-	// ends, which is when the source has synced at the latest, and returns then.
-	// It runs beside WaitForSync and must not disturb the source.
-	Diagnose(ctx context.Context, report func(error))
-}
-
-// AwaitedSource is implemented by sources given to the Watch of a controller
-// that run code of the user in goroutines of their own.
-type AwaitedSource interface {
-	// Wait returns when what Start has started has ended, as it must once its
-	// context ends. The controller waits for that before its own Start returns.
-	Wait()
-}
