@@ -6,7 +6,6 @@ package builder
 import (
 	"errors"
 	"fmt"
-	"reflect"
 	"slices"
 
 	"k8s.io/utils/ptr"
@@ -28,10 +27,10 @@ func (blder *TypedBuilder[request]) checkAll(watches []WatchesInput[request]) er
 			return err
 		}
 	}
-	if slices.ContainsFunc(blder.globalPredicates, missing[predicate.Predicate]) {
+	if slices.ContainsFunc(blder.globalPredicates, identity.IsNil[predicate.Predicate]) {
 		return errors.New("the predicate of WithEventFilter must not be nil")
 	}
-	if slices.ContainsFunc(blder.rawSources, missing[source.TypedSource[request]]) {
+	if slices.ContainsFunc(blder.rawSources, identity.IsNil[source.TypedSource[request]]) {
 		return errors.New("the source of WatchesRawSource must not be nil")
 	}
 	if len(blder.rawSources) > 0 || slices.ContainsFunc(watches, blder.watchesACluster) {
@@ -43,11 +42,11 @@ func (blder *TypedBuilder[request]) checkAll(watches []WatchesInput[request]) er
 
 func (in *WatchesInput[request]) check() error {
 	switch {
-	case missing(in.object):
+	case identity.IsNil(in.object):
 		return fmt.Errorf("%s(...): the object must not be nil", in.method)
 	case in.handler == nil:
 		return fmt.Errorf("the handler for %T must not be nil", in.object)
-	case slices.ContainsFunc(in.predicates, missing[predicate.Predicate]):
+	case slices.ContainsFunc(in.predicates, identity.IsNil[predicate.Predicate]):
 		return fmt.Errorf("%s(%T): the predicates must not be nil", in.method, in.object)
 	default:
 		return in.err
@@ -77,11 +76,4 @@ func (in *WatchesInput[request]) checkedHandler() mchandler.TypedEventHandlerFun
 		}
 		return h
 	}
-}
-
-// missing tells a nil, be it one with a type, of which a use would panic: a
-// source can be a function, too.
-func missing[T any](given T) bool {
-	v := reflect.ValueOf(given)
-	return identity.IsNil(given) || v.Kind() == reflect.Func && v.IsNil()
 }

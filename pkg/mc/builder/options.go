@@ -130,7 +130,7 @@ func WithClusterFilter(filter ClusterFilterFunc) EngageOptions {
 // manager, or one that it is composed of. The latter may know a cluster by its
 // name without a prefix.
 func WithClustersFromProvider(ctx context.Context, provider multicluster.Provider) EngageOptions {
-	if missing(provider) {
+	if identity.IsNil(provider) {
 		return EngageOptions{err: errors.New("the provider of WithClustersFromProvider must not be nil")}
 	}
 	return WithClusterFilter(func(clusterName multicluster.ClusterName, cl cluster.Cluster) bool {
