@@ -21,9 +21,9 @@ import (
 	mcreconcile "github.com/rollcall-dev/rollcall/pkg/mc/reconcile"
 )
 
-// marker is a reconciler as it is written for one cluster: it labels objects.
+// marker is a reconciler that was written for one cluster. It labels objects.
 type marker struct {
-	// clusterOf is all that depends on how many clusters there are.
+	// clusterOf is the only part that depends on the number of clusters.
 	clusterOf func(context.Context) (cluster.Cluster, error)
 }
 
@@ -43,10 +43,10 @@ func (m *marker) Reconcile(ctx context.Context, req reconcile.Request) (reconcil
 	return reconcile.Result{}, cl.GetClient().Update(ctx, cm)
 }
 
-func TestAReconcilerForOneClusterServesManyWithoutAChange(t *testing.T) {
+func TestReconcilerOfOneCluster(t *testing.T) {
 	for _, tc := range []struct {
 		name string
-		// run gives the reconciler to a manager and returns that.
+		// run adds the reconciler to a manager and returns the manager.
 		run  func(g Gomega, w *world) starter
 		want map[string]bool // where objects are marked
 	}{
@@ -61,7 +61,7 @@ func TestAReconcilerForOneClusterServesManyWithoutAChange(t *testing.T) {
 			want: map[string]bool{"local": true},
 		},
 		{
-			name: "with the local cluster alone",
+			name: "local cluster only",
 			run: func(g Gomega, w *world) starter {
 				mgr, err := mcmanager.WithMultiCluster(w.mgr.GetLocalManager(), nil)
 				g.Expect(err).NotTo(HaveOccurred())
@@ -72,7 +72,7 @@ func TestAReconcilerForOneClusterServesManyWithoutAChange(t *testing.T) {
 			want: map[string]bool{"local": true},
 		},
 		{
-			name: "with a provider's clusters",
+			name: "clusters of a provider",
 			run: func(g Gomega, w *world) starter {
 				g.Expect(mcbuilder.ControllerManagedBy(w.mgr).For(&corev1.ConfigMap{}).
 					Complete(mccontext.ReconcilerWithClusterInContext(&marker{w.mgr.ClusterFromContext}))).To(Succeed())
@@ -81,7 +81,7 @@ func TestAReconcilerForOneClusterServesManyWithoutAChange(t *testing.T) {
 			want: map[string]bool{"eu": true, "us": true},
 		},
 		{
-			name: "with the context of the controller alone",
+			name: "without ReconcilerWithClusterInContext",
 			run: func(g Gomega, w *world) starter {
 				m := &marker{w.mgr.ClusterFromContext}
 				g.Expect(mcbuilder.ControllerManagedBy(w.mgr).For(&corev1.ConfigMap{}, mcbuilder.WithEngageWithLocalCluster(true)).
@@ -110,8 +110,8 @@ func TestAReconcilerForOneClusterServesManyWithoutAChange(t *testing.T) {
 				}
 				return where
 			}
-			g.Eventually(marked).WithTimeout(patience).Should(Equal(tc.want))
-			g.Consistently(marked).WithTimeout(calm).Should(Equal(tc.want))
+			g.Eventually(marked).WithTimeout(timeout).Should(Equal(tc.want))
+			g.Consistently(marked).WithTimeout(settle).Should(Equal(tc.want))
 		})
 	}
 }

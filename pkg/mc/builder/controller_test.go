@@ -25,7 +25,7 @@ import (
 	mcsource "github.com/rollcall-dev/rollcall/pkg/mc/source"
 )
 
-func TestAControllerHearsOfWhatItIsForOwnsAndWatches(t *testing.T) {
+func TestForOwnsWatches(t *testing.T) {
 	g := NewWithT(t)
 	w, rec := newWorld(t, []client.Object{secret("a")}), &recorder[mcreconcile.Request]{}
 	g.Expect(mcbuilder.ControllerManagedBy(w.mgr).
@@ -34,15 +34,15 @@ func TestAControllerHearsOfWhatItIsForOwnsAndWatches(t *testing.T) {
 		Watches(&corev1.ServiceAccount{}, mchandler.EnqueueRequestForObject).
 		Complete(rec)).To(Succeed())
 	start(t, w.mgr)
-	g.Eventually(rec.seen).WithTimeout(patience).Should(ConsistOf("eu/default/a", "us/default/a"))
+	g.Eventually(rec.seen).WithTimeout(timeout).Should(ConsistOf("eu/default/a", "us/default/a"))
 
 	g.Expect(w.eu.Create(configMap("owned", owner("owner", true)))).To(Succeed())
 	g.Expect(w.us.Create(&corev1.ServiceAccount{ObjectMeta: object("watched")})).To(Succeed())
-	g.Eventually(rec.seen).WithTimeout(patience).Should(ConsistOf(
+	g.Eventually(rec.seen).WithTimeout(timeout).Should(ConsistOf(
 		"eu/default/a", "us/default/a", "eu/default/owner", "us/default/watched"))
 }
 
-func TestHandlersOfOneClusterAndSourcesGivenLaterServeAllClusters(t *testing.T) {
+func TestLiftAndMultiClusterWatch(t *testing.T) {
 	g := NewWithT(t)
 	w, rec := newWorld(t, []client.Object{configMap("a"), secret("b")}), &recorder[mcreconcile.Request]{}
 	c, err := mcbuilder.ControllerManagedBy(w.mgr).Named("test").
@@ -51,18 +51,18 @@ func TestHandlersOfOneClusterAndSourcesGivenLaterServeAllClusters(t *testing.T) 
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(c.MultiClusterWatch(mcsource.Kind(&corev1.Secret{}, mchandler.TypedEnqueueRequestForObject[*corev1.Secret]()))).To(Succeed())
 	start(t, w.mgr)
-	g.Eventually(rec.seen).WithTimeout(patience).Should(ConsistOf("eu/default/a", "us/default/a", "eu/default/b", "us/default/b"))
+	g.Eventually(rec.seen).WithTimeout(timeout).Should(ConsistOf("eu/default/a", "us/default/a", "eu/default/b", "us/default/b"))
 }
 
-func TestOwnersThatCount(t *testing.T) {
+func TestMatchEveryOwner(t *testing.T) {
 	for _, tc := range []struct {
 		name string
 		opts []mcbuilder.OwnsOption
 		want []string
 	}{
-		{"are those in control", nil, []string{"eu/default/boss", "us/default/boss"}},
+		{"controller reference", nil, []string{"eu/default/boss", "us/default/boss"}},
 		{
-			"are all with MatchEveryOwner", []mcbuilder.OwnsOption{mcbuilder.MatchEveryOwner},
+			"every owner", []mcbuilder.OwnsOption{mcbuilder.MatchEveryOwner},
 			[]string{"eu/default/boss", "us/default/boss", "eu/default/helper", "us/default/helper"},
 		},
 	} {
@@ -72,13 +72,13 @@ func TestOwnersThatCount(t *testing.T) {
 			rec := &recorder[mcreconcile.Request]{}
 			g.Expect(mcbuilder.ControllerManagedBy(w.mgr).For(&corev1.Secret{}).Owns(&corev1.ConfigMap{}, tc.opts...).Complete(rec)).To(Succeed())
 			start(t, w.mgr)
-			g.Eventually(rec.seen).WithTimeout(patience).Should(ConsistOf(tc.want))
-			g.Consistently(rec.seen).WithTimeout(calm).Should(ConsistOf(tc.want))
+			g.Eventually(rec.seen).WithTimeout(timeout).Should(ConsistOf(tc.want))
+			g.Consistently(rec.seen).WithTimeout(settle).Should(ConsistOf(tc.want))
 		})
 	}
 }
 
-// called lets objects pass by the last letter of their name.
+// called passes objects whose name ends with one of the letters.
 func called(last ...byte) predicate.Predicate {
 	return predicate.NewPredicateFuncs(func(obj client.Object) bool {
 		for _, l := range last {
@@ -106,8 +106,8 @@ func TestPredicates(t *testing.T) {
 		Complete(rec)).To(Succeed())
 	start(t, w.mgr)
 	want := []string{"eu/default/for-b", "eu/default/for-c", "eu/default/owner-b", "eu/default/watched-c"}
-	g.Eventually(rec.seen).WithTimeout(patience).Should(ConsistOf(want))
-	g.Consistently(rec.seen).WithTimeout(calm).Should(ConsistOf(want))
+	g.Eventually(rec.seen).WithTimeout(timeout).Should(ConsistOf(want))
+	g.Consistently(rec.seen).WithTimeout(settle).Should(ConsistOf(want))
 }
 
 func TestPredicatesOfFor(t *testing.T) {
@@ -115,8 +115,8 @@ func TestPredicatesOfFor(t *testing.T) {
 	w, rec := newWorld(t, []client.Object{secret("a"), secret("b")}), &recorder[mcreconcile.Request]{}
 	g.Expect(mcbuilder.ControllerManagedBy(w.mgr).For(&corev1.Secret{}, mcbuilder.WithPredicates(called('b'))).Complete(rec)).To(Succeed())
 	start(t, w.mgr)
-	g.Eventually(rec.seen).WithTimeout(patience).Should(ConsistOf("eu/default/b", "us/default/b"))
-	g.Consistently(rec.seen).WithTimeout(calm).Should(HaveLen(2))
+	g.Eventually(rec.seen).WithTimeout(timeout).Should(ConsistOf("eu/default/b", "us/default/b"))
+	g.Consistently(rec.seen).WithTimeout(settle).Should(HaveLen(2))
 }
 
 func TestMetadataOnly(t *testing.T) {
@@ -152,7 +152,7 @@ func TestMetadataOnly(t *testing.T) {
 			})
 			g.Expect(tc.watch(mcbuilder.ControllerManagedBy(w.mgr).Named("test").WithEventFilter(note)).Complete(rec)).To(Succeed())
 			start(t, w.mgr)
-			g.Eventually(rec.seen).WithTimeout(patience).Should(ConsistOf("eu/default/a", "us/default/a"))
+			g.Eventually(rec.seen).WithTimeout(timeout).Should(ConsistOf("eu/default/a", "us/default/a"))
 			var seen []any
 			types.Range(func(name, _ any) bool { seen = append(seen, name); return true })
 			g.Expect(seen).To(ConsistOf(tc.want))
@@ -160,7 +160,7 @@ func TestMetadataOnly(t *testing.T) {
 	}
 }
 
-func TestARawSourceIsStartedOnceAndNotFiltered(t *testing.T) {
+func TestWatchesRawSource(t *testing.T) {
 	g := NewWithT(t)
 	w, rec := newWorld(t, nil), &recorder[mcreconcile.Request]{}
 	starts := 0
@@ -175,12 +175,12 @@ func TestARawSourceIsStartedOnceAndNotFiltered(t *testing.T) {
 		Watches(&corev1.ConfigMap{}, mchandler.EnqueueRequestForObject).
 		Complete(rec)).To(Succeed())
 	start(t, w.mgr)
-	g.Eventually(rec.seen).WithTimeout(patience).Should(ConsistOf("anywhere//"))
-	g.Eventually(func() int { return w.us.OpenWatches("configmaps") }).WithTimeout(patience).Should(Equal(1))
+	g.Eventually(rec.seen).WithTimeout(timeout).Should(ConsistOf("anywhere//"))
+	g.Eventually(func() int { return w.us.OpenWatches("configmaps") }).WithTimeout(timeout).Should(Equal(1))
 	g.Expect(starts).To(Equal(1))
 }
 
-func TestRequestsOfAControllersOwn(t *testing.T) {
+func TestCustomRequests(t *testing.T) {
 	type job = mcreconcile.WithCluster[string]
 	g := NewWithT(t)
 	w, rec := newWorld(t, []client.Object{configMap("a")}), &recorder[job]{}
@@ -195,5 +195,5 @@ func TestRequestsOfAControllersOwn(t *testing.T) {
 		}).
 		Complete(rec)).To(Succeed())
 	start(t, w.mgr)
-	g.Eventually(rec.seen).WithTimeout(patience).Should(ConsistOf("eu/scan a", "us/scan a", "sum up"))
+	g.Eventually(rec.seen).WithTimeout(timeout).Should(ConsistOf("eu/scan a", "us/scan a", "sum up"))
 }

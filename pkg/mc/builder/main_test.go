@@ -41,13 +41,13 @@ func TestMain(m *testing.M) {
 }
 
 const (
-	// patience is how long a condition is waited for.
-	patience = 20 * time.Second
-	// calm is how long nothing more must happen.
-	calm = 150 * time.Millisecond
+	// timeout is how long a test waits for a condition.
+	timeout = 20 * time.Second
+	// settle is how long a state must not change.
+	settle = 150 * time.Millisecond
 )
 
-// provider runs a cluster on each of its servers.
+// provider has a cluster for each of its servers.
 type provider struct {
 	clusters.Clusters[cluster.Cluster]
 	servers map[multicluster.ClusterName]*mctest.Cluster
@@ -67,15 +67,15 @@ func (p *provider) Start(ctx context.Context, aware multicluster.Aware) error {
 	return nil
 }
 
-// world is a local cluster, and two of a provider: eu and us.
+// world has a local cluster and two clusters of a provider, eu and us.
 type world struct {
 	local, eu, us *mctest.Cluster
 	provider      *provider
 	mgr           mcmanager.Manager
 }
 
-// newWorld returns a world in which each cluster has the objects. The manager
-// is not started.
+// newWorld returns a world whose clusters have the objects. The manager is not
+// started.
 func newWorld(t *testing.T, objects []client.Object, change ...func(*mcmanager.Options)) *world {
 	t.Helper()
 	servers := mctest.NewFleet(t, 3, mctest.Options{Objects: objects})
@@ -85,7 +85,7 @@ func newWorld(t *testing.T, objects []client.Object, change ...func(*mcmanager.O
 	return w
 }
 
-// newManager returns a manager for the local cluster and the provider's.
+// newManager returns a manager for the local cluster and those of the provider.
 func newManager(t *testing.T, local *mctest.Cluster, p multicluster.Provider, change ...func(*mcmanager.Options)) mcmanager.Manager {
 	t.Helper()
 	options := mcmanager.Options{Metrics: metricsserver.Options{BindAddress: "0"}}
@@ -100,7 +100,7 @@ func newManager(t *testing.T, local *mctest.Cluster, p multicluster.Provider, ch
 	return mgr
 }
 
-// starter is a manager, this library's or controller-runtime's.
+// starter is a manager of this module or of controller-runtime.
 type starter interface {
 	Start(context.Context) error
 }
@@ -119,7 +119,7 @@ func start(t *testing.T, mgr starter) {
 	})
 }
 
-// recorder notes what it reconciles.
+// recorder records requests.
 type recorder[request mcreconcile.ClusterAware[request]] struct {
 	mu  sync.Mutex
 	all []string
@@ -132,7 +132,7 @@ func (r *recorder[request]) Reconcile(_ context.Context, req request) (reconcile
 	return reconcile.Result{}, nil
 }
 
-// seen is what was reconciled so far, each once.
+// seen returns the reconciled requests, each once.
 func (r *recorder[request]) seen() []string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -155,13 +155,13 @@ func secret(name string) *corev1.Secret {
 	return &corev1.Secret{ObjectMeta: object(name)}
 }
 
-// owner refers to a Secret.
+// owner returns a reference to a Secret.
 func owner(name string, controller bool) metav1.OwnerReference {
 	return metav1.OwnerReference{APIVersion: "v1", Kind: "Secret", Name: name, UID: "uid", Controller: &controller}
 }
 
-// witness sees the ConfigMaps of all clusters. What it has seen, another
-// controller that watches the same would have been told of.
+// witness adds a controller for the ConfigMaps of all clusters. When it has seen
+// an object, another controller would have seen it too.
 func witness(t *testing.T, mgr mcmanager.Manager) *recorder[mcreconcile.Request] {
 	t.Helper()
 	rec := &recorder[mcreconcile.Request]{}

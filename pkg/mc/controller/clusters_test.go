@@ -174,14 +174,14 @@ func TestAControllerIsToldOfClustersThatJoinChangeAndLeave(t *testing.T) {
 		later := multicluster.NewEngagement(nil)
 		g.Expect(c.Engage(multicluster.WithEngagement(t.Context(), later), "later", &fakeCluster{})).To(Succeed())
 		synctest.Wait()
-		g.Expect(events).To(Equal([]string{"Joined before", "Joined later"}))
+		g.Expect(events).To(Equal([]string{"Engaged before", "Engaged later"}))
 
 		later.NotifyChange()
 		synctest.Wait()
 		leave()
 		synctest.Wait()
-		g.Expect(events).To(Equal([]string{"Joined before", "Joined later", "Changed later", "Left before"}))
-		g.Expect(rec.seen()).To(ConsistOf("before/Joined", "later/Joined", "later/Changed", "before/Left"),
+		g.Expect(events).To(Equal([]string{"Engaged before", "Engaged later", "Changed later", "Disengaged before"}))
+		g.Expect(rec.seen()).To(ConsistOf("before/Engaged", "later/Engaged", "later/Changed", "before/Disengaged"),
 			"the request that tells of a cluster's leave is not dropped with the cluster's others")
 	})
 }

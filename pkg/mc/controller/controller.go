@@ -20,6 +20,7 @@ import (
 
 	"github.com/rollcall-dev/rollcall/pkg/mc/internal/identity"
 	"github.com/rollcall-dev/rollcall/pkg/mc/internal/requestlog"
+	"github.com/rollcall-dev/rollcall/pkg/mc/internal/sources"
 	mcmanager "github.com/rollcall-dev/rollcall/pkg/mc/manager"
 	"github.com/rollcall-dev/rollcall/pkg/mc/multicluster"
 	"github.com/rollcall-dev/rollcall/pkg/mc/queue"
@@ -136,7 +137,7 @@ type mcController[request mcreconcile.ClusterAware[request]] struct {
 	// addFromSource is how sources enqueue, where that is not queue's AddWithOpts.
 	addFromSource addFunc[request]
 	// watchers are told of engagements.
-	watchers []mcsource.ClusterWatcher
+	watchers []sources.ClusterWatcher
 	// parked has the requests that wait for a cluster to be engaged.
 	parked parked[request]
 	// queue is what sources enqueue to. It is nil until they may be started, on
@@ -146,7 +147,7 @@ type mcController[request mcreconcile.ClusterAware[request]] struct {
 	// onStop has what ends with the controller: its contexts and its metrics.
 	onStop []func()
 	// awaited are the sources of Watch that are waited for.
-	awaited []mcsource.AwaitedSource
+	awaited []sources.Awaited
 }
 
 var _ manager.LeaderElectionRunnable = &mcController[mcreconcile.Request]{}
@@ -205,17 +206,17 @@ func (c *mcController[request]) Watch(src source.TypedSource[request]) error {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if awaited, ok := src.(mcsource.AwaitedSource); ok {
+	if awaited, ok := src.(sources.Awaited); ok {
 		c.awaited = append(c.awaited, awaited)
 	}
-	watcher, ok := src.(mcsource.ClusterWatcher)
+	watcher, ok := src.(sources.ClusterWatcher)
 	if !ok {
 		return nil
 	}
 	c.watchers = append(c.watchers, watcher)
 	c.capLocked()
 	for _, e := range c.engagements {
-		watcher.ClusterJoined(e.ctx, e.name, e.cluster)
+		watcher.ClusterEngaged(e.ctx, e.name, e.cluster)
 	}
 	return nil
 }
@@ -261,7 +262,7 @@ func (c *mcController[request]) engage(e *engagement[request]) bool {
 		c.launchLocked(e)
 	}
 	for _, watcher := range c.watchers {
-		watcher.ClusterJoined(e.ctx, e.name, e.cluster)
+		watcher.ClusterEngaged(e.ctx, e.name, e.cluster)
 	}
 	return true
 }
@@ -270,7 +271,7 @@ func (c *mcController[request]) holdUnhealthyLocked(e *engagement[request]) {
 	switch {
 	case c.clusters == nil:
 	case e.unhealthy:
-		c.clusters.Hold(e.name, unhealthy)
+		c.clusters.Pause(e.name, unhealthy)
 	default:
 		c.clusters.Resume(e.name, unhealthy)
 	}
@@ -322,7 +323,7 @@ func (c *mcController[request]) disengageLocked(e *engagement[request]) {
 	}
 	c.parked.drop(func(req request) bool { return req.Cluster() == e.name })
 	for _, watcher := range c.watchers {
-		watcher.ClusterLeft(e.name, e.cluster)
+		watcher.ClusterDisengaged(e.name, e.cluster)
 	}
 }
 

@@ -273,9 +273,9 @@ type lateQueue struct {
 	priorityqueue.PriorityQueue[mcreconcile.Request]
 }
 
-func (lateQueue) Hold(multicluster.ClusterName, queue.HoldReason)   {}
-func (lateQueue) Resume(multicluster.ClusterName, queue.HoldReason) {}
-func (lateQueue) Drop(multicluster.ClusterName)                     {}
+func (lateQueue) Pause(multicluster.ClusterName, queue.PauseReason)  {}
+func (lateQueue) Resume(multicluster.ClusterName, queue.PauseReason) {}
+func (lateQueue) Drop(multicluster.ClusterName)                      {}
 
 func TestARequestTakenJustBeforeItsClusterIsHeldIsNotReconciled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

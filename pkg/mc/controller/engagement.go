@@ -94,7 +94,7 @@ func (c *mcController[request]) watchLocked(e *engagement[request], src mcsource
 	q := &engagedQueue[request]{PriorityQueue: c.queue, add: c.addFromSource, engagement: e}
 	e.unsynced = append(e.unsynced, q)
 	if len(e.unsynced) == 1 && c.clusters != nil {
-		c.clusters.Hold(e.name, syncing)
+		c.clusters.Pause(e.name, syncing)
 	}
 	// The cluster may still hold the startup slot in which it was connected. A
 	// request that is made now shares it.

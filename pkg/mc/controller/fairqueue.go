@@ -44,15 +44,15 @@ func FairQueue[request mcreconcile.ClusterAware[request]](options queue.Options[
 // clusterQueue is what a queue must have for the controller to keep a
 // cluster's requests back and to drop them.
 type clusterQueue interface {
-	Hold(multicluster.ClusterName, queue.HoldReason)
-	Resume(multicluster.ClusterName, queue.HoldReason)
+	Pause(multicluster.ClusterName, queue.PauseReason)
+	Resume(multicluster.ClusterName, queue.PauseReason)
 	Drop(multicluster.ClusterName)
 }
 
 // Why a cluster's requests are held.
 const (
-	syncing   queue.HoldReason = "syncing"   // not all sources have synced
-	unhealthy queue.HoldReason = "unhealthy" // it does not answer
+	syncing   queue.PauseReason = "syncing"   // not all sources have synced
+	unhealthy queue.PauseReason = "unhealthy" // it does not answer
 )
 
 // cappedQueue is what a queue must have for the controller to bound how many

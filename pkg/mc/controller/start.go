@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/rollcall-dev/rollcall/pkg/mc/internal/retry"
+	"github.com/rollcall-dev/rollcall/pkg/mc/internal/sources"
 	"github.com/rollcall-dev/rollcall/pkg/mc/multicluster"
 	mcsource "github.com/rollcall-dev/rollcall/pkg/mc/source"
 )
@@ -92,7 +93,7 @@ func (c *mcController[request]) tryStartSource(e *engagement[request], src mcsou
 // source can tell. The reason found last is in what it returns.
 func (c *mcController[request]) diagnose(ctx context.Context, src source.TypedSource[request], q *engagedQueue[request], start multicluster.StartRequest) *atomic.Pointer[error] {
 	reason := &atomic.Pointer[error]{}
-	diagnosed, ok := src.(mcsource.DiagnosedSource)
+	diagnosed, ok := src.(sources.Diagnosed)
 	if !ok {
 		return reason
 	}

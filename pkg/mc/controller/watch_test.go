@@ -34,11 +34,11 @@ func (w *brokenWatcher) Start(context.Context, sourceQueue) error {
 	return errors.New("cannot start")
 }
 
-func (w *brokenWatcher) ClusterJoined(context.Context, multicluster.ClusterName, cluster.Cluster) {
+func (w *brokenWatcher) ClusterEngaged(context.Context, multicluster.ClusterName, cluster.Cluster) {
 	w.told.Add(1)
 }
 
-func (w *brokenWatcher) ClusterLeft(multicluster.ClusterName, cluster.Cluster) {
+func (w *brokenWatcher) ClusterDisengaged(multicluster.ClusterName, cluster.Cluster) {
 	w.told.Add(1)
 }
 

@@ -34,8 +34,8 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m, goleak.IgnoreTopFunction("k8s.io/apimachinery/pkg/watch.(*filteredWatch).loop"))
 }
 
-// patience is how long a condition is waited for.
-const patience = 20 * time.Second
+// timeout is how long a test waits for a condition.
+const timeout = 20 * time.Second
 
 // connect runs a cluster on a server until the test ends.
 func connect(t *testing.T, server *mctest.Cluster, opts ...cluster.Option) cluster.Cluster {
@@ -73,7 +73,7 @@ func create(t *testing.T, server *mctest.Cluster, names ...string) {
 	}
 }
 
-// queue notes what is added to it.
+// queue records adds.
 type queue[request comparable] struct {
 	priorityqueue.PriorityQueue[request]
 	mu       sync.Mutex
@@ -94,14 +94,14 @@ func (q *queue[request]) AddWithOpts(opts priorityqueue.AddOpts, items ...reques
 	}
 }
 
-// added returns what was added so far.
+// added returns the added requests.
 func (q *queue[request]) added() []request {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	return append([]request(nil), q.requests...)
 }
 
-// initial counts what was added with low priority.
+// initial returns the number of requests that were added with low priority.
 func (q *queue[request]) initial() int {
 	q.mu.Lock()
 	defer q.mu.Unlock()

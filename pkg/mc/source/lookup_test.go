@@ -30,15 +30,15 @@ import (
 	mcsource "github.com/rollcall-dev/rollcall/pkg/mc/source"
 )
 
-// quietCluster does not answer where a kind is served until a test has it do so.
+// quietCluster answers where a kind is served when the test allows it.
 type quietCluster struct {
 	cluster.Cluster
 	answer chan error
 
 	mu    sync.Mutex // guards what follows
 	asked []schema.GroupVersionKind
-	found int  // how often the cache was asked for an informer
-	waits bool // whoever asked would have waited for the informer to sync
+	found int  // calls of GetInformer
+	waits bool // the last call of GetInformer waits for the sync
 }
 
 func newQuietCluster() *quietCluster { return &quietCluster{answer: make(chan error)} }
@@ -47,7 +47,7 @@ func (c *quietCluster) GetCache() cache.Cache          { return quietCache{clust
 func (c *quietCluster) GetScheme() *runtime.Scheme     { return scheme.Scheme }
 func (c *quietCluster) GetRESTMapper() meta.RESTMapper { return quietMapper{cluster: c} }
 
-// counts returns how often the API server and the cache were asked.
+// counts returns the number of requests to the API server and the cache.
 func (c *quietCluster) counts() (asked, found int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -99,7 +99,7 @@ func kindOf(obj client.Object) mcsource.TypedSyncingSource[client.Object, mcreco
 	return mcsource.TypedKind[client.Object, mcreconcile.Request](obj, mchandler.EnqueueRequestForObject)
 }
 
-func TestTheAPIServerIsAskedForAKindBeforeTheCacheIs(t *testing.T) {
+func TestLookupResolvesKindFirst(t *testing.T) {
 	metadata := &metav1.PartialObjectMetadata{}
 	metadata.SetGroupVersionKind(widgetKind)
 	for _, tc := range []struct {
@@ -107,9 +107,9 @@ func TestTheAPIServerIsAskedForAKindBeforeTheCacheIs(t *testing.T) {
 		object client.Object
 		want   schema.GroupVersionKind
 	}{
-		{"of an object with a Go type", &corev1.ConfigMap{}, corev1.SchemeGroupVersion.WithKind("ConfigMap")},
-		{"of one without", widget("", ""), widgetKind},
-		{"of metadata", metadata, widgetKind},
+		{"Go type", &corev1.ConfigMap{}, corev1.SchemeGroupVersion.WithKind("ConfigMap")},
+		{"unstructured", widget("", ""), widgetKind},
+		{"metadata", metadata, widgetKind},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -117,17 +117,17 @@ func TestTheAPIServerIsAskedForAKindBeforeTheCacheIs(t *testing.T) {
 				cl := newQuietCluster()
 				try(t.Context(), t, kindOf(tc.object), cl)
 				g.Expect(cl.asked).To(Equal([]schema.GroupVersionKind{tc.want}))
-				g.Expect(cl.found).To(BeZero(), "it would hold its lock")
+				g.Expect(cl.found).To(BeZero(), "the cache would hold its lock")
 				cl.answer <- nil
 				synctest.Wait()
 				g.Expect(cl.found).To(Equal(1))
-				g.Expect(cl.waits).To(BeFalse(), "the search is over when it has the informer")
+				g.Expect(cl.waits).To(BeFalse(), "the lookup does not wait for the sync")
 			})
 		})
 	}
 }
 
-func TestWhoTriesAgainJoinsTheSearchThatIsUnderWay(t *testing.T) {
+func TestRetriesJoinLookup(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := NewWithT(t)
 		cl, other := newQuietCluster(), newQuietCluster()
@@ -142,12 +142,12 @@ func TestWhoTriesAgainJoinsTheSearchThatIsUnderWay(t *testing.T) {
 		g.Expect(asked).To(Equal(1))
 		try(t.Context(), t, src, other)
 		asked, _ = other.counts()
-		g.Expect(asked).To(Equal(1), "another cluster is another search")
+		g.Expect(asked).To(Equal(1), "another cluster has its own lookup")
 
 		cl.answer <- nil
 		synctest.Wait()
 		asked, found := cl.counts()
-		g.Expect([]int{asked, found}).To(Equal([]int{1, 0}), "nobody waits, so no informer is started")
+		g.Expect([]int{asked, found}).To(Equal([]int{1, 0}), "no informer is started if no caller waits")
 
 		try(t.Context(), t, src, cl)
 		cl.answer <- nil
@@ -158,13 +158,13 @@ func TestWhoTriesAgainJoinsTheSearchThatIsUnderWay(t *testing.T) {
 	})
 }
 
-func TestWhoJoinsASearchThatWasGivenUpHasItsOwnAfterwards(t *testing.T) {
+func TestRetryAfterAbandonedLookup(t *testing.T) {
 	for _, tc := range []struct {
 		name   string
 		answer error
 	}{
-		{"and was found", nil},
-		{"and was not found", errors.New("the connection is gone")},
+		{"found", nil},
+		{"not found", errors.New("the connection is gone")},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -190,7 +190,7 @@ func TestWhoJoinsASearchThatWasGivenUpHasItsOwnAfterwards(t *testing.T) {
 	}
 }
 
-func TestWhoGivesUpTakesTheSearchFromNobodyElse(t *testing.T) {
+func TestLookupContinuesForOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := NewWithT(t)
 		cl := newQuietCluster()
@@ -210,7 +210,7 @@ func TestWhoGivesUpTakesTheSearchFromNobodyElse(t *testing.T) {
 	})
 }
 
-func TestCopiesOfASourceThatWatchAnotherFormSearchForThatOne(t *testing.T) {
+func TestLookupOfProjection(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := NewWithT(t)
 		cl := newQuietCluster()
@@ -228,13 +228,13 @@ func TestCopiesOfASourceThatWatchAnotherFormSearchForThatOne(t *testing.T) {
 	})
 }
 
-// sliceCluster is one of a type that cannot be compared.
+// sliceCluster is a cluster of a type that is not comparable.
 type sliceCluster struct {
 	*quietCluster
 	_ []int
 }
 
-func TestClustersThatCannotBeComparedAreSearchedToo(t *testing.T) {
+func TestLookupInUncomparableCluster(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cl := newQuietCluster()
 		try(t.Context(), t, kindOf(&corev1.ConfigMap{}), sliceCluster{quietCluster: cl})
@@ -245,7 +245,7 @@ func TestClustersThatCannotBeComparedAreSearchedToo(t *testing.T) {
 	})
 }
 
-func TestASearchThatFailsIsTriedAgainForAllWhoWait(t *testing.T) {
+func TestLookupIsRetried(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := NewWithT(t)
 		cl := newQuietCluster()
@@ -256,7 +256,7 @@ func TestASearchThatFailsIsTriedAgainForAllWhoWait(t *testing.T) {
 		synctest.Wait()
 		asked, found := cl.counts()
 		g.Expect([]int{asked, found}).To(Equal([]int{1, 0}))
-		time.Sleep(11 * time.Second) // controller-runtime's source looks every ten seconds
+		time.Sleep(11 * time.Second) // controller-runtime's source retries every ten seconds
 		synctest.Wait()
 		asked, _ = cl.counts()
 		g.Expect(asked).To(Equal(2))
@@ -267,7 +267,7 @@ func TestASearchThatFailsIsTriedAgainForAllWhoWait(t *testing.T) {
 	})
 }
 
-func TestManyWhoComeAndGoLeaveNoSearchBehind(t *testing.T) {
+func TestLookupsEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cl := newQuietCluster()
 		src := kindOf(&corev1.ConfigMap{})
@@ -290,11 +290,11 @@ func TestManyWhoComeAndGoLeaveNoSearchBehind(t *testing.T) {
 			})
 		}
 		wg.Wait()
-		synctest.Wait() // and the bubble ends only if no goroutine is left in it
+		synctest.Wait() // the test ends only if no goroutine is left
 		g := NewWithT(t)
 		_, before := cl.counts()
 		try(t.Context(), t, src, cl)
 		_, after := cl.counts()
-		g.Expect(after-before).To(Equal(1), "who comes later is served")
+		g.Expect(after-before).To(Equal(1), "later callers get the informer")
 	})
 }

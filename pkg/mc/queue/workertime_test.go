@@ -15,15 +15,15 @@ import (
 	"github.com/rollcall-dev/rollcall/pkg/mc/queue"
 )
 
-// run is one request that a worker had.
+// run is the processing of one request.
 type run struct {
 	cluster    multicluster.ClusterName
 	start, end time.Time
 }
 
-// work has workers take requests for a while, each for as long as cost says.
-// Every request is added again while it is processed, so that clusters have
-// work all the time. It returns the runs that are over, in the order of start.
+// work processes requests for a duration and returns the runs in order of start.
+// Each request takes the time that cost returns for its cluster. It is added
+// again while it is processed, so all clusters are always busy.
 func work(q *queue.Queue[string], workers int, duration time.Duration, cost func(multicluster.ClusterName) time.Duration) []run {
 	end := time.Now().Add(duration)
 	runs := make(chan []run)
@@ -53,7 +53,7 @@ func work(q *queue.Queue[string], workers int, duration time.Duration, cost func
 	return all
 }
 
-// fill adds ten requests of each of so many clusters, named 0, 1 and so on.
+// fill adds ten requests for each of n clusters, named 0, 1 and so on.
 func fill(q *queue.Queue[string], clusters int) {
 	for i := range clusters {
 		for j := range 10 {
@@ -72,7 +72,7 @@ func workerTime(runs []run, cluster multicluster.ClusterName) time.Duration {
 	return total
 }
 
-func TestClustersWithShortReconcilesAreServedStrictlyInTurn(t *testing.T) {
+func TestRoundRobinWithShortReconciles(t *testing.T) {
 	for _, workers := range []int{1, 3} {
 		t.Run(fmt.Sprintf("%d workers", workers), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -81,7 +81,7 @@ func TestClustersWithShortReconcilesAreServedStrictlyInTurn(t *testing.T) {
 				fill(q, clusters)
 				runs := work(q, workers, 3*time.Second, func(multicluster.ClusterName) time.Duration { return 2 * time.Millisecond })
 				for i := 0; i+workers <= len(runs); i += workers {
-					// These start at the same time, and are told in any order.
+					// These start at the same time, in any order.
 					at := runs[i : i+workers]
 					slices.SortFunc(at, func(a, b run) int { return cmp.Compare(a.cluster, b.cluster) })
 					var want []string
@@ -100,9 +100,9 @@ func TestClustersWithShortReconcilesAreServedStrictlyInTurn(t *testing.T) {
 	}
 }
 
-// TestASlowClusterTakesNoMoreWorkerTimeThanOthers has 99 quick clusters get
-// 0.99 of what ten workers can do, which is what they get without the slow one.
-func TestASlowClusterTakesNoMoreWorkerTimeThanOthers(t *testing.T) {
+// TestSlowClusterGetsEqualTime tests that 99 quick clusters get 99% of the time
+// of ten workers while one cluster is slow.
+func TestSlowClusterGetsEqualTime(t *testing.T) {
 	const (
 		clusters = 100
 		workers  = 10
@@ -135,22 +135,22 @@ func TestASlowClusterTakesNoMoreWorkerTimeThanOthers(t *testing.T) {
 		if part := float64(others) / float64(workers*duration); part < 0.98 {
 			t.Errorf("quick clusters got %.3f of the worker time, want 0.99", part)
 		}
-		// It cannot be more exact than a request.
+		// The precision is one request.
 		if u := used["0"]; u < equal-slow || u > equal+slow {
 			t.Errorf("the slow cluster used %v, want about %v", u, equal)
 		}
 	})
 }
 
-// TestASlowClusterThatHasMendedComesBack has a cluster take all the workers
-// that it may, for long, while others have nothing to do: 180 s in all.
-func TestASlowClusterThatHasMendedComesBack(t *testing.T) {
+// TestRecoveredClusterIsServedAgain tests the limit of debt: a cluster uses 180 s
+// of worker time while the others are idle, and then becomes quick.
+func TestRecoveredClusterIsServedAgain(t *testing.T) {
 	const (
 		clusters = 10
 		workers  = 10
 		quick    = 20 * time.Millisecond
 		slow     = 20 * time.Second
-		maxLead  = 30 * time.Second
+		maxDebt  = 30 * time.Second
 	)
 	synctest.Test(t, func(t *testing.T) {
 		q := newQueue(t, queue.Options[string]{MaxPerCluster: workers - 1})
@@ -165,23 +165,23 @@ func TestASlowClusterThatHasMendedComesBack(t *testing.T) {
 		synctest.Wait()
 		wantDepth(t, q, "0", queue.Depth{Waiting: 1, Processing: workers - 1})
 		fill(q, clusters)
-		q.Hold("0", "not due yet")
+		q.Pause("0", "not due yet")
 		time.Sleep(slow)
 		q.Resume("0", "not due yet")
 
-		mended := time.Now()
+		recovered := time.Now()
 		runs := work(q, workers, 2*time.Minute, func(multicluster.ClusterName) time.Duration { return quick })
 		first := slices.IndexFunc(runs, func(r run) bool { return r.cluster == "0" })
 		if first < 0 {
-			t.Fatal("the cluster was never served again")
+			t.Fatal("the cluster was not served again")
 		}
 		// Others use a second of worker time in 0.9 s: nine with ten workers.
-		if wait := runs[first].start.Sub(mended); wait < maxLead*8/10 || wait > maxLead {
-			t.Errorf("the cluster came back after %v, want %v", wait, maxLead*9/10)
+		if wait := runs[first].start.Sub(recovered); wait < maxDebt*8/10 || wait > maxDebt {
+			t.Errorf("the cluster was served after %v, want %v", wait, maxDebt*9/10)
 		}
 		since := runs[len(runs)-1].start.Sub(runs[first].start)
 		if used, equal := workerTime(runs, "0"), since*workers/clusters; used < equal*9/10 || used > equal*11/10 {
-			t.Errorf("the cluster used %v since it came back, want about %v", used, equal)
+			t.Errorf("the cluster used %v since then, want about %v", used, equal)
 		}
 	})
 }
@@ -191,40 +191,40 @@ func TestWorkerTime(t *testing.T) {
 		name string
 		run  func(t *testing.T, q *queue.Queue[string])
 	}{
-		{"the cluster goes next that has used less, and not the one served longest ago", func(t *testing.T, q *queue.Queue[string]) {
+		{"the cluster that has used less time goes first", func(t *testing.T, q *queue.Queue[string]) {
 			q.AddWithOpts(opts{}, "a/1", "a/2", "b/1", "b/2", "b/3")
 			wantNext(t, q, "a/1")
 			time.Sleep(time.Second)
 			q.Done("a/1")
 			wantServed(t, q, "b/1", "b/2", "b/3", "a/2")
 		}},
-		{"a request counts while it is with a worker", func(t *testing.T, q *queue.Queue[string]) {
+		{"a request counts while a worker has it", func(t *testing.T, q *queue.Queue[string]) {
 			q.AddWithOpts(opts{}, "a/1", "a/2", "b/1", "b/2", "b/3")
 			wantNext(t, q, "a/1")
 			time.Sleep(time.Second)
 			wantServed(t, q, "b/1", "b/2", "b/3", "a/2")
 		}},
-		{"a cluster has one worker more only when the others do, until it shows how long it takes", func(t *testing.T, q *queue.Queue[string]) {
+		{"a running request counts one quantum in advance", func(t *testing.T, q *queue.Queue[string]) {
 			q.AddWithOpts(opts{}, "a/1", "a/2", "b/1", "b/2", "b/3")
 			wantNext(t, q, "a/1")
 			wantServed(t, q, "b/1", "b/2")
 			wantNext(t, q, "b/3", "a/2")
 		}},
-		{"differences of less than 50 ms do not matter", func(t *testing.T, q *queue.Queue[string]) {
+		{"differences of less than 50 ms are ignored", func(t *testing.T, q *queue.Queue[string]) {
 			q.AddWithOpts(opts{}, "a/1", "a/2", "b/1", "b/2")
 			wantNext(t, q, "a/1")
 			time.Sleep(49 * time.Millisecond)
 			q.Done("a/1")
 			wantServed(t, q, "b/1", "a/2", "b/2")
 		}},
-		{"a cluster may have all workers while no other has work, whatever it has used", func(t *testing.T, q *queue.Queue[string]) {
+		{"a cluster may have all workers while no other is busy", func(t *testing.T, q *queue.Queue[string]) {
 			q.AddWithOpts(opts{}, "a/1", "a/2", "a/3", "b/1")
 			wantNext(t, q, "a/1")
 			time.Sleep(time.Hour)
 			wantServed(t, q, "b/1")
 			wantNext(t, q, "a/2", "a/3")
 		}},
-		{"what is delayed keeps the account, so failing slowly does not pay", func(t *testing.T, q *queue.Queue[string]) {
+		{"delayed requests keep the account", func(t *testing.T, q *queue.Queue[string]) {
 			q.AddWithOpts(opts{}, "a/1", "b/1", "b/2", "b/3")
 			wantNext(t, q, "a/1")
 			time.Sleep(time.Second)
@@ -233,7 +233,7 @@ func TestWorkerTime(t *testing.T) {
 			time.Sleep(time.Second)
 			wantServed(t, q, "b/1", "b/2", "b/3", "a/1")
 		}},
-		{"nothing is saved up while there is nothing to do", func(t *testing.T, q *queue.Queue[string]) {
+		{"an idle cluster saves up no time", func(t *testing.T, q *queue.Queue[string]) {
 			q.AddWithOpts(opts{}, "a/1", "a/2", "a/3", "a/4")
 			q.AddAfter("b/later", time.Hour)
 			wantNext(t, q, "a/1")
@@ -243,9 +243,9 @@ func TestWorkerTime(t *testing.T) {
 			q.AddWithOpts(opts{}, "b/1", "b/2", "b/3")
 			wantServed(t, q, "a/3", "b/1", "a/4", "b/2", "b/3")
 		}},
-		{"no more than half a second is saved up while held", func(t *testing.T, q *queue.Queue[string]) {
+		{"a paused cluster saves up at most 500 ms", func(t *testing.T, q *queue.Queue[string]) {
 			q.AddWithOpts(opts{}, "a/1", "a/2", "a/3", "b/1", "b/2", "b/3", "b/4")
-			q.Hold("b", "degraded")
+			q.Pause("b", "degraded")
 			wantNext(t, q, "a/1")
 			time.Sleep(10 * time.Second)
 			q.Done("a/1")
@@ -258,16 +258,16 @@ func TestWorkerTime(t *testing.T) {
 			}
 			wantServed(t, q, "a/3", "b/3", "b/4")
 		}},
-		{"a hold does not stop the account", func(t *testing.T, q *queue.Queue[string]) {
+		{"a pause does not stop the account", func(t *testing.T, q *queue.Queue[string]) {
 			q.AddWithOpts(opts{}, "a/1", "a/2", "b/1", "b/2")
 			wantNext(t, q, "a/1")
-			q.Hold("a", "degraded")
+			q.Pause("a", "degraded")
 			time.Sleep(time.Second)
 			q.Done("a/1")
 			q.Resume("a", "degraded")
 			wantServed(t, q, "b/1", "b/2", "a/2")
 		}},
-		{"what is with a worker counts after Drop, for the cluster that returned", func(t *testing.T, q *queue.Queue[string]) {
+		{"a request with a worker counts after Drop", func(t *testing.T, q *queue.Queue[string]) {
 			q.AddWithOpts(opts{}, "a/1", "a/2", "b/1", "b/2", "b/3")
 			wantNext(t, q, "a/1")
 			q.Drop("a")
@@ -277,7 +277,7 @@ func TestWorkerTime(t *testing.T) {
 			q.Done("a/1")
 			wantServed(t, q, "b/2", "b/3", "a/3")
 		}},
-		{"a cluster that is dropped with nothing with a worker returns as a new one", func(t *testing.T, q *queue.Queue[string]) {
+		{"Drop of a cluster without workers deletes the account", func(t *testing.T, q *queue.Queue[string]) {
 			q.AddWithOpts(opts{}, "a/1", "a/2", "b/1", "b/2")
 			wantNext(t, q, "a/1")
 			time.Sleep(time.Second)
@@ -286,7 +286,7 @@ func TestWorkerTime(t *testing.T) {
 			q.Add("a/3")
 			wantServed(t, q, "b/1", "a/3", "b/2")
 		}},
-		{"each priority has an account of its own", func(t *testing.T, q *queue.Queue[string]) {
+		{"each priority has its own account", func(t *testing.T, q *queue.Queue[string]) {
 			q.AddWithOpts(opts{Priority: new(1)}, "a/high")
 			q.AddWithOpts(opts{}, "a/1", "a/2", "b/1", "b/2")
 			get(q).returns(t, got{item: "a/high", priority: 1})
@@ -294,7 +294,7 @@ func TestWorkerTime(t *testing.T) {
 			q.Done("a/high")
 			wantServed(t, q, "a/1", "b/1", "a/2", "b/2")
 		}},
-		{"a cluster that arrives is not behind for what another has used at a higher priority", func(t *testing.T, q *queue.Queue[string]) {
+		{"a new cluster starts at the virtual time of its priority", func(t *testing.T, q *queue.Queue[string]) {
 			q.AddWithOpts(opts{Priority: new(1)}, "a/high-1", "a/high-2")
 			q.AddWithOpts(opts{}, "b/1", "b/2")
 			get(q).returns(t, got{item: "a/high-1", priority: 1})

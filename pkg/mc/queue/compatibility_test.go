@@ -16,20 +16,19 @@ import (
 
 type opts = priorityqueue.AddOpts
 
-// TestSharedSemantics runs on controller-runtime's queue as well, so that what
-// it says holds for both.
-func TestSharedSemantics(t *testing.T) {
+// TestCompatibility also runs on controller-runtime's queue: both must pass.
+func TestCompatibility(t *testing.T) {
 	for _, tc := range []struct {
 		name string
 		run  func(t *testing.T, q priorityqueue.PriorityQueue[string])
 	}{
-		{"requests are served in the order of arrival", func(t *testing.T, q priorityqueue.PriorityQueue[string]) {
+		{"requests are served in order of arrival", func(t *testing.T, q priorityqueue.PriorityQueue[string]) {
 			q.Add("a")
 			q.Add("b")
 			q.AddWithOpts(opts{}, "c", "d")
 			wantNext(t, q, "a", "b", "c", "d")
 		}},
-		{"a request that is queued is not queued again and keeps its place", func(t *testing.T, q priorityqueue.PriorityQueue[string]) {
+		{"a queued request is not queued again and keeps its position", func(t *testing.T, q priorityqueue.PriorityQueue[string]) {
 			q.Add("a")
 			q.Add("b")
 			q.Add("a")
@@ -37,7 +36,7 @@ func TestSharedSemantics(t *testing.T) {
 			wantNext(t, q, "a", "b")
 			wantLen(t, q, 0)
 		}},
-		{"a request that a worker has is passed by others and served again after Done", func(t *testing.T, q priorityqueue.PriorityQueue[string]) {
+		{"a request added while a worker has it is served again after Done", func(t *testing.T, q priorityqueue.PriorityQueue[string]) {
 			q.Add("a")
 			wantNext(t, q, "a")
 			q.Add("a")
@@ -49,7 +48,7 @@ func TestSharedSemantics(t *testing.T) {
 			q.Done("a")
 			next.returns(t, got{item: "a"})
 		}},
-		{"a request added while a worker has it keeps its place among others after Done", func(t *testing.T, q priorityqueue.PriorityQueue[string]) {
+		{"a request added while a worker has it keeps its position", func(t *testing.T, q priorityqueue.PriorityQueue[string]) {
 			q.Add("a")
 			wantNext(t, q, "a")
 			q.Add("a")
@@ -58,12 +57,12 @@ func TestSharedSemantics(t *testing.T) {
 			q.Done("a")
 			wantNext(t, q, "a", "b")
 		}},
-		{"a request that was not added meanwhile is not served again", func(t *testing.T, q priorityqueue.PriorityQueue[string]) {
+		{"a request not added again is not served again", func(t *testing.T, q priorityqueue.PriorityQueue[string]) {
 			q.Add("a")
 			wantServed(t, q, "a")
 			get(q).blocks(t)
 		}},
-		{"Done with a request that no worker has does nothing", func(t *testing.T, q priorityqueue.PriorityQueue[string]) {
+		{"Done without Get does nothing", func(t *testing.T, q priorityqueue.PriorityQueue[string]) {
 			q.Done("a")
 			q.Add("a")
 			synctest.Wait()
@@ -78,7 +77,7 @@ func TestSharedSemantics(t *testing.T) {
 			get(q).returns(t, got{item: "default", priority: 0})
 			get(q).returns(t, got{item: "low", priority: -10})
 		}},
-		{"a raised request goes behind those of its new priority", func(t *testing.T, q priorityqueue.PriorityQueue[string]) {
+		{"a raised request goes to the end of its new priority", func(t *testing.T, q priorityqueue.PriorityQueue[string]) {
 			q.Add("a")
 			q.Add("b")
 			q.AddWithOpts(opts{Priority: new(1)}, "c")
@@ -94,7 +93,7 @@ func TestSharedSemantics(t *testing.T) {
 			q.Add("a")
 			get(q).returns(t, got{item: "a", priority: 2})
 		}},
-		{"a request that a worker has starts over with the priority of the next add", func(t *testing.T, q priorityqueue.PriorityQueue[string]) {
+		{"a request that a worker has gets the priority of the next add", func(t *testing.T, q priorityqueue.PriorityQueue[string]) {
 			q.AddWithOpts(opts{Priority: new(2)}, "a")
 			get(q).returns(t, got{item: "a", priority: 2})
 			q.AddWithOpts(opts{Priority: new(1)}, "a")
@@ -102,7 +101,7 @@ func TestSharedSemantics(t *testing.T) {
 			q.Done("a")
 			get(q).returns(t, got{item: "a", priority: 1})
 		}},
-		{"a delayed request is served when it is due, and does not count in Len before", func(t *testing.T, q priorityqueue.PriorityQueue[string]) {
+		{"a delayed request is served when due and not in Len before", func(t *testing.T, q priorityqueue.PriorityQueue[string]) {
 			q.AddAfter("a", time.Minute)
 			next := get(q)
 			next.blocks(t)
@@ -112,14 +111,14 @@ func TestSharedSemantics(t *testing.T) {
 			time.Sleep(1)
 			next.returns(t, got{item: "a"})
 		}},
-		{"delayed requests are served in the order in which they fall due", func(t *testing.T, q priorityqueue.PriorityQueue[string]) {
+		{"delayed requests are served in the order of their times", func(t *testing.T, q priorityqueue.PriorityQueue[string]) {
 			q.AddAfter("late", 2*time.Second)
 			q.AddAfter("early", time.Second)
 			time.Sleep(3 * time.Second)
 			q.Add("now")
 			wantNext(t, q, "early", "late", "now")
 		}},
-		{"of two delays the earlier holds, whichever came first", func(t *testing.T, q priorityqueue.PriorityQueue[string]) {
+		{"of two delays the earlier time applies", func(t *testing.T, q priorityqueue.PriorityQueue[string]) {
 			q.AddAfter("a", time.Second)
 			q.AddAfter("a", time.Hour)
 			q.AddAfter("b", time.Hour)
@@ -134,13 +133,13 @@ func TestSharedSemantics(t *testing.T) {
 			time.Sleep(2 * time.Hour)
 			next.blocks(t)
 		}},
-		{"a plain add makes a delayed request due, in the place of its first add", func(t *testing.T, q priorityqueue.PriorityQueue[string]) {
+		{"a plain add makes a delayed request due, in its first position", func(t *testing.T, q priorityqueue.PriorityQueue[string]) {
 			q.AddAfter("a", time.Hour)
 			q.Add("b")
 			q.Add("a")
 			wantNext(t, q, "a", "b")
 		}},
-		{"a delay does not put off a request that is due", func(t *testing.T, q priorityqueue.PriorityQueue[string]) {
+		{"a delay does not defer a request that is due", func(t *testing.T, q priorityqueue.PriorityQueue[string]) {
 			q.Add("a")
 			q.AddAfter("a", time.Hour)
 			wantNext(t, q, "a")
@@ -153,7 +152,7 @@ func TestSharedSemantics(t *testing.T) {
 			get(q).returns(t, got{item: "b", priority: 5})
 			get(q).returns(t, got{item: "a", priority: 0})
 		}},
-		{"a raised delayed request goes behind those of its priority that fall due with it", func(t *testing.T, q priorityqueue.PriorityQueue[string]) {
+		{"a raised delayed request goes behind those due at the same time", func(t *testing.T, q priorityqueue.PriorityQueue[string]) {
 			q.AddAfter("a", time.Second)
 			q.AddWithOpts(opts{After: time.Second, Priority: new(5)}, "b")
 			q.AddWithOpts(opts{After: time.Hour, Priority: new(5)}, "a")
@@ -178,7 +177,7 @@ func TestSharedSemantics(t *testing.T) {
 			q.Done("b")
 			next.returns(t, got{item: "b"})
 		}},
-		{"a delay that is not positive is none", func(t *testing.T, q priorityqueue.PriorityQueue[string]) {
+		{"a delay of zero or less is no delay", func(t *testing.T, q priorityqueue.PriorityQueue[string]) {
 			q.AddAfter("a", -time.Second)
 			q.AddAfter("b", 0)
 			wantNext(t, q, "a", "b")
@@ -204,7 +203,7 @@ func TestSharedSemantics(t *testing.T) {
 			time.Sleep(5 * time.Millisecond)
 			wantNext(t, q, "a")
 		}},
-		{"of a delay and a rate limit the shorter holds", func(t *testing.T, q priorityqueue.PriorityQueue[string]) {
+		{"of a delay and a rate limit the shorter applies", func(t *testing.T, q priorityqueue.PriorityQueue[string]) {
 			q.AddWithOpts(opts{RateLimited: true, After: time.Hour}, "a")
 			time.Sleep(5 * time.Millisecond)
 			wantNext(t, q, "a")
@@ -212,7 +211,7 @@ func TestSharedSemantics(t *testing.T) {
 			time.Sleep(time.Millisecond)
 			wantNext(t, q, "b")
 		}},
-		{"ShutDown ends Get, abandons what is queued and makes adds do nothing", func(t *testing.T, q priorityqueue.PriorityQueue[string]) {
+		{"ShutDown ends Get, discards requests and ignores adds", func(t *testing.T, q priorityqueue.PriorityQueue[string]) {
 			blocked := get(q)
 			blocked.blocks(t)
 			q.AddAfter("later", time.Hour)
@@ -227,7 +226,7 @@ func TestSharedSemantics(t *testing.T) {
 				t.Fatal("is not shutting down")
 			}
 		}},
-		{"ShutDown abandons requests that are due, and lets a worker finish", func(t *testing.T, q priorityqueue.PriorityQueue[string]) {
+		{"ShutDown discards due requests and lets a worker finish", func(t *testing.T, q priorityqueue.PriorityQueue[string]) {
 			q.Add("a")
 			q.Add("b")
 			wantNext(t, q, "a")
@@ -249,7 +248,7 @@ func TestSharedSemantics(t *testing.T) {
 	}
 }
 
-// forEachQueue runs a test on both queues, each in a bubble.
+// forEachQueue runs a test on both queues, each in a synctest bubble.
 func forEachQueue(t *testing.T, provider workqueue.MetricsProvider, run func(*testing.T, priorityqueue.PriorityQueue[string])) {
 	for name, newQueue := range map[string]func() priorityqueue.PriorityQueue[string]{
 		"controller-runtime": func() priorityqueue.PriorityQueue[string] {
