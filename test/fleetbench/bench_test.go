@@ -56,7 +56,7 @@ func TestAllExperimentsRun(t *testing.T) {
 func run(tb testing.TB, s size) []row {
 	tb.Helper()
 	var rows []row
-	for _, experiment := range []func(testing.TB, size) []row{starts, peaks, leanCaches, running} {
+	for _, experiment := range []func(testing.TB, size) []row{starts, peaks, running} {
 		rows = append(rows, experiment(tb, s)...)
 	}
 	return rows

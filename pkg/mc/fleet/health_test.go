@@ -179,7 +179,7 @@ func TestACredentialThatIsNotAcceptedAnyMoreIsResolvedAnew(t *testing.T) {
 
 	c.RevokeToken("new") // there is no other
 	g.Eventually(w.state("fleet/eu")).WithTimeout(patience).Should(Equal(fleet.Degraded))
-	g.Expect(w.status("fleet/eu").LastError).To(ContainSubstring("does not accept the credentials (401)"))
+	g.Expect(w.status("fleet/eu").LastError).To(ContainSubstring("rejected the credentials (401)"))
 	c.AddToken("newest", "somebody", "system:masters")
 	w.method.lead(c.Config().Host, c.ConfigFor("newest"))
 	g.Eventually(w.state("fleet/eu")).WithTimeout(patience).Should(Equal(fleet.Ready))

@@ -112,7 +112,7 @@ func TestAClusterThatHangsKeepsNobodyFromAnIndexAndGetsItLater(t *testing.T) {
 	var err error
 	g.Eventually(indexed).WithTimeout(patience).Should(Receive(&err))
 	g.Expect(err).To(MatchError(And(
-		ContainSubstring(`cannot index field "data.key" of *v1.ConfigMap in cluster %q: no answer within 1s; it is tried again`, name(hangs)),
+		ContainSubstring(`cannot index field "data.key" of *v1.ConfigMap in cluster %q: no response within 1s; retrying`, name(hangs)),
 		ContainSubstring(`in cluster %q`, name(broken)), Not(ContainSubstring(name(well).String())))))
 	g.Expect(err).To(MatchError(context.DeadlineExceeded))
 

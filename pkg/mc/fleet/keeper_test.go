@@ -87,7 +87,7 @@ func TestAClusterThatEndsSoonAfterEachStartIsTriedLessAndLess(t *testing.T) {
 	const waits = (1 + 2 + 4 + 8 + 16) * 10 * time.Millisecond // at least
 	g.Expect(time.Since(first)).To(BeNumerically(">=", waits))
 	g.Eventually(func() string { return w.status("fleet/eu").LastError }).WithTimeout(patience).Should(
-		HavePrefix("the cluster's caches have ended: ended by itself"))
+		HavePrefix("the cluster's caches have stopped: ended by itself"))
 }
 
 func TestWhereAClusterIsSaidToBeIsKnownBeforeItAnswers(t *testing.T) {

@@ -145,7 +145,7 @@ func TestAClusterThatCannotStartIsNotWaitedFor(t *testing.T) {
 				})
 			w.list.put(profile("eu", c.Config().Host))
 			g.Eventually(w.state("fleet/eu")).WithTimeout(patience).Should(Equal(fleet.Backoff))
-			g.Expect(w.status("fleet/eu").LastError).To(HavePrefix("the cluster's caches have ended: cannot start"))
+			g.Expect(w.status("fleet/eu").LastError).To(HavePrefix("the cluster's caches have stopped: cannot start"))
 		})
 	}
 }

@@ -119,13 +119,13 @@ func TestARESTOptionThatCannotWorkIsAnError(t *testing.T) {
 		want   string
 	}{
 		{"one that fails", func(*rest.Config) error { return errors.New("no way") }, "no way"},
-		{"another host", func(c *rest.Config) error { c.Host = "https://elsewhere"; return nil }, "changes Host"},
-		{"another path", func(c *rest.Config) error { c.APIPath = "/other"; return nil }, "changes APIPath"},
-		{"no TLS verification", func(c *rest.Config) error { c.Insecure = !c.Insecure; return nil }, "changes TLSClientConfig"},
-		{"no compression", func(c *rest.Config) error { c.DisableCompression = !c.DisableCompression; return nil }, "changes DisableCompression"},
-		{"a transport", func(c *rest.Config) error { c.Transport = http.DefaultTransport; return nil }, "changes Transport"},
-		{"a dialer", func(c *rest.Config) error { c.Dial = (&net.Dialer{}).DialContext; return nil }, "changes Dial"},
-		{"a proxy", func(c *rest.Config) error { c.Proxy = http.ProxyFromEnvironment; return nil }, "changes Proxy"},
+		{"another host", func(c *rest.Config) error { c.Host = "https://elsewhere"; return nil }, "must not change Host"},
+		{"another path", func(c *rest.Config) error { c.APIPath = "/other"; return nil }, "must not change APIPath"},
+		{"no TLS verification", func(c *rest.Config) error { c.Insecure = !c.Insecure; return nil }, "must not change TLSClientConfig"},
+		{"no compression", func(c *rest.Config) error { c.DisableCompression = !c.DisableCompression; return nil }, "must not change DisableCompression"},
+		{"a transport", func(c *rest.Config) error { c.Transport = http.DefaultTransport; return nil }, "must not change Transport"},
+		{"a dialer", func(c *rest.Config) error { c.Dial = (&net.Dialer{}).DialContext; return nil }, "must not change Dial"},
+		{"a proxy", func(c *rest.Config) error { c.Proxy = http.ProxyFromEnvironment; return nil }, "must not change Proxy"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			g := NewWithT(t)

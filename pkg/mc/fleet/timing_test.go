@@ -170,9 +170,9 @@ func TestAClusterThatDoesNotEndIsWaitedForNoLongerThanALimit(t *testing.T) {
 		time.Sleep(2 * time.Second)
 		synctest.Wait()
 		g.Expect(w.state("fleet/eu")()).To(BeEmpty())
-		g.Expect(lines.with("its caches have not ended")).To(ConsistOf(And(
-			ContainSubstring(`"cluster"="fleet/eu"`), ContainSubstring(`"after"="30s"`))))
-		g.Expect(lines.with("Cluster is disengaged")).To(BeEmpty())
+		g.Expect(lines.with("Timed out stopping cluster")).To(ConsistOf(And(
+			ContainSubstring(`"cluster"="fleet/eu"`), ContainSubstring(`"duration"="30s"`))))
+		g.Expect(lines.with("Cluster disengaged")).To(BeEmpty())
 		close(letGo)
 		w.stop()
 	})
