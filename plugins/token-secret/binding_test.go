@@ -14,7 +14,7 @@ import (
 	tokensecret "github.com/rollcall-dev/rollcall/plugins/token-secret"
 )
 
-func TestServerAnnotation(t *testing.T) {
+func TestASecretIsForItsServer(t *testing.T) {
 	ca, caKey := newCertificate(t, time.Now().Add(time.Hour))
 	otherCA, _ := newCertificate(t, time.Now().Add(time.Hour))
 	profile := func(change func(*plugin.Cluster)) plugin.Cluster {

@@ -171,7 +171,7 @@ func TestKubeconfigs(t *testing.T) {
 	}
 }
 
-func TestOtherContentIsRejected(t *testing.T) {
+func TestWhatIsNoCredentialIsNotSent(t *testing.T) {
 	_, key := newCertificate(t, time.Now().Add(time.Hour))
 	for _, test := range []struct {
 		name, data, config, text string

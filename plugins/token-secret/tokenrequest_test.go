@@ -94,7 +94,7 @@ func TestParentNeedsTrustedServer(t *testing.T) {
 	g.Expect(m.paths).To(BeEmpty(), "its certificate is not trusted")
 }
 
-func TestParentFollowsNoRedirect(t *testing.T) {
+func TestTheParentFollowsNoRedirect(t *testing.T) {
 	g := NewWithT(t)
 	parent := jwt(`{"sub":"system:serviceaccount:fleet:controller"}`)
 	elsewhere := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, request *http.Request) {
