@@ -33,7 +33,7 @@ type Builder = TypedBuilder[mcreconcile.Request]
 type TypedBuilder[request mcreconcile.ClusterAware[request]] struct {
 	mgr              mcmanager.Manager
 	name             string
-	forInput         ForInput
+	forInput         []ForInput // at most one is valid
 	ownsInput        []OwnsInput
 	watchesInput     []WatchesInput[request]
 	rawSources       []source.TypedSource[request]
@@ -59,15 +59,11 @@ func TypedControllerManagedBy[request mcreconcile.ClusterAware[request]](m mcman
 // With options that exclude all clusters, nothing is watched, and the kind is only
 // used for the name of the controller, its logs and Owns.
 func (blder *TypedBuilder[request]) For(object client.Object, opts ...ForOption) *TypedBuilder[request] {
-	if blder.forInput.called {
-		blder.forInput.err = errors.New("For(...) must be called only once: a controller reconciles one kind")
-		return blder
-	}
-	input := ForInput{object: object, called: true}
+	input := ForInput{watched: watched{object: object}}
 	for _, opt := range opts {
 		opt.ApplyToFor(&input)
 	}
-	blder.forInput = input
+	blder.forInput = append(blder.forInput, input)
 	return blder
 }
 
@@ -75,7 +71,7 @@ func (blder *TypedBuilder[request]) For(object client.Object, opts ...ForOption)
 // enqueues a Request for its owner of the kind of For, in the same cluster. Only
 // the controller reference counts, unless MatchEveryOwner is used.
 func (blder *TypedBuilder[request]) Owns(object client.Object, opts ...OwnsOption) *TypedBuilder[request] {
-	input := OwnsInput{object: object}
+	input := OwnsInput{watched: watched{object: object}}
 	for _, opt := range opts {
 		opt.ApplyToOwns(&input)
 	}
@@ -90,7 +86,7 @@ func (blder *TypedBuilder[request]) Watches(
 	eventHandler mchandler.TypedEventHandlerFunc[client.Object, request],
 	opts ...WatchesOption,
 ) *TypedBuilder[request] {
-	input := WatchesInput[request]{method: "Watches", object: object, handler: eventHandler}
+	input := WatchesInput[request]{watched: watched{object: object}, method: "Watches", handler: eventHandler}
 	for _, opt := range opts {
 		opt.ApplyToWatches(&input)
 	}
@@ -193,36 +189,29 @@ func (blder *TypedBuilder[request]) Build(r reconcile.TypedReconciler[request]) 
 
 // watches returns For, Owns and Watches in the same form.
 func (blder *TypedBuilder[request]) watches() ([]WatchesInput[request], error) {
-	if blder.forInput.err != nil {
-		return nil, blder.forInput.err
-	}
-	if len(blder.ownsInput) > 0 && !blder.forInput.called {
+	switch {
+	case len(blder.forInput) > 1:
+		return nil, errors.New("For(...) must be called only once: a controller reconciles one kind")
+	case len(blder.ownsInput) > 0 && len(blder.forInput) == 0:
 		return nil, errors.New("Owns() needs For(): it enqueues owners of that kind")
-	}
-	if len(blder.watchesInput) == 0 && len(blder.rawSources) == 0 && !blder.forInput.called {
+	case len(blder.watchesInput) == 0 && len(blder.rawSources) == 0 && len(blder.forInput) == 0:
 		return nil, errors.New("the controller watches nothing: use For(), Watches() or WatchesRawSource()")
 	}
 
 	var watches []WatchesInput[request]
-	if in := blder.forInput; in.called {
+	for _, in := range blder.forInput {
 		handler, err := handlerFor[request]("For", mchandler.EnqueueRequestForObject)
 		if err != nil {
 			return nil, err
 		}
-		watches = append(watches, WatchesInput[request]{
-			EngageOptions: in.EngageOptions, method: "For", object: in.object, handler: handler,
-			predicates: in.predicates, projection: in.projection,
-		})
+		watches = append(watches, WatchesInput[request]{EngageOptions: in.EngageOptions, watched: in.watched, method: "For", handler: handler})
 	}
 	for _, in := range blder.ownsInput {
-		handler, err := handlerFor[request]("Owns", mchandler.EnqueueRequestForOwner(blder.forInput.object, in.ownerOptions()...))
+		handler, err := handlerFor[request]("Owns", mchandler.EnqueueRequestForOwner(blder.forInput[0].object, in.ownerOptions()...))
 		if err != nil {
 			return nil, err
 		}
-		watches = append(watches, WatchesInput[request]{
-			EngageOptions: in.EngageOptions, method: "Owns", object: in.object, handler: handler,
-			predicates: in.predicates, projection: in.projection,
-		})
+		watches = append(watches, WatchesInput[request]{EngageOptions: in.EngageOptions, watched: in.watched, method: "Owns", handler: handler})
 	}
 	watches = append(watches, blder.watchesInput...)
 	return watches, blder.checkAll(watches)
@@ -271,10 +260,10 @@ func (blder *TypedBuilder[request]) watch(ctrl mccontroller.TypedController[requ
 
 func (blder *TypedBuilder[request]) controller(r reconcile.TypedReconciler[request]) (mccontroller.TypedController[request], error) {
 	var gvk schema.GroupVersionKind
-	hasKind := blder.forInput.object != nil
+	hasKind := len(blder.forInput) > 0
 	if hasKind {
 		var err error
-		gvk, err = apiutil.GVKForObject(blder.forInput.object, blder.mgr.GetLocalManager().GetScheme())
+		gvk, err = apiutil.GVKForObject(blder.forInput[0].object, blder.mgr.GetLocalManager().GetScheme())
 		if err != nil {
 			return nil, err
 		}

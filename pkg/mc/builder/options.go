@@ -39,36 +39,32 @@ type WatchesOption interface {
 	ApplyToWatches(untypedWatchesInput)
 }
 
-// ForInput has the object and options of For.
-type ForInput struct {
-	EngageOptions
-
-	called     bool
+// watched is what For, Owns and Watches have in common.
+type watched struct {
 	object     client.Object
 	predicates []predicate.Predicate
 	projection projection
-	err        error
+}
+
+// ForInput has the object and options of For.
+type ForInput struct {
+	EngageOptions
+	watched
 }
 
 // OwnsInput has the object and options of Owns.
 type OwnsInput struct {
 	EngageOptions
-
-	object          client.Object
-	predicates      []predicate.Predicate
-	projection      projection
+	watched
 	matchEveryOwner bool
 }
 
 // WatchesInput has the object, handler and options of Watches.
 type WatchesInput[request mcreconcile.ClusterAware[request]] struct {
 	EngageOptions
-
-	method     string // For, Owns or Watches
-	object     client.Object
-	handler    mchandler.TypedEventHandlerFunc[client.Object, request]
-	predicates []predicate.Predicate
-	projection projection
+	watched
+	method  string // For, Owns or Watches
+	handler mchandler.TypedEventHandlerFunc[client.Object, request]
 }
 
 // untypedWatchesInput is a WatchesInput of any type of request.
