@@ -91,9 +91,9 @@ func writeProviderFile(path, pluginKubeconfig string) error {
 
 // Messages in the controller's log about a cluster.
 const (
-	engaged    = "Cluster is engaged"
-	disengaged = "Cluster is disengaged"
-	switched   = "Cluster's access was exchanged under it"
+	engaged    = "Cluster engaged"
+	disengaged = "Cluster disengaged"
+	switched   = "Switched cluster connection"
 )
 
 // clusterName is the member's name in the controller: that of its profile.
