@@ -1,10 +1,9 @@
 // Copyright The Rollcall Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package fleet_test
+package e2e
 
 import (
-	"context"
 	"net/http"
 	"strings"
 	"sync"
@@ -17,35 +16,32 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/ptr"
-	ctrl "sigs.k8s.io/controller-runtime"
-	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	mcbuilder "github.com/rollcall-dev/rollcall/pkg/mc/builder"
-	mccontroller "github.com/rollcall-dev/rollcall/pkg/mc/controller"
 	"github.com/rollcall-dev/rollcall/pkg/mc/fleet"
 	mcmanager "github.com/rollcall-dev/rollcall/pkg/mc/manager"
 	"github.com/rollcall-dev/rollcall/pkg/mc/mctest"
-	mcreconcile "github.com/rollcall-dev/rollcall/pkg/mc/reconcile"
+	"github.com/rollcall-dev/rollcall/test/internal/inmemory"
 )
 
 // inFlight counts the requests for ConfigMaps that have not been answered.
 type inFlight struct {
 	mu        sync.Mutex // guards what follows
-	now, most int
+	now, high int
 }
 
 func (i *inFlight) add(n int) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	i.now += n
-	i.most = max(i.most, i.now)
+	i.high = max(i.high, i.now)
 }
 
-// peak is how many there were at a time, at most.
+// peak returns the highest count so far.
 func (i *inFlight) peak() int {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	return i.most
+	return i.high
 }
 
 func (i *inFlight) wrap(next http.RoundTripper) http.RoundTripper {
@@ -62,8 +58,8 @@ type roundTripper func(*http.Request) (*http.Response, error)
 
 func (r roundTripper) RoundTrip(req *http.Request) (*http.Response, error) { return r(req) }
 
-// leaseOfAnother is what a replica waits for until it is deleted.
-func leaseOfAnother() *coordinationv1.Lease {
+// foreignLease keeps a replica from becoming the leader until it is deleted.
+func foreignLease() *coordinationv1.Lease {
 	return &coordinationv1.Lease{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "replicas"},
 		Spec: coordinationv1.LeaseSpec{
@@ -73,7 +69,15 @@ func leaseOfAnother() *coordinationv1.Lease {
 	}
 }
 
-func TestClustersAreListedAFewAtATimeAlsoWhereControllersStartLater(t *testing.T) {
+// electedBy returns the options of a replica that retries the lease often.
+func electedBy(lease *coordinationv1.Lease, elect bool) mcmanager.Options {
+	options := mctest.ManagerOptions()
+	options.LeaderElection, options.LeaderElectionID, options.LeaderElectionNamespace = elect, lease.Name, lease.Namespace
+	options.RetryPeriod = ptr.To(100 * time.Millisecond)
+	return options
+}
+
+func TestStartupLimitForLateControllers(t *testing.T) {
 	const all, limit = 200, 10
 	elect := func(g *WithT, home *mctest.Cluster, lease *coordinationv1.Lease) {
 		g.Expect(home.Delete(lease)).To(Succeed())
@@ -81,16 +85,16 @@ func TestClustersAreListedAFewAtATimeAlsoWhereControllersStartLater(t *testing.T
 	for _, tc := range []struct {
 		name    string
 		elected bool // before the clusters are engaged
-		build   bool // the controller, before that
+		build   bool // the controller before that
 		then    func(g *WithT, home *mctest.Cluster, lease *coordinationv1.Lease)
 	}{
-		{name: "on a replica that becomes the leader", build: true, then: elect},
-		{name: "when they are added", elected: true},
+		{name: "a replica becomes the leader", build: true, then: elect},
+		{name: "a controller is added", elected: true},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			g := NewWithT(t)
-			home, f, list := mctest.New(t), mctest.NewFleet(t, all), newRoll()
-			lease := leaseOfAnother()
+			home, f, list := mctest.New(t), mctest.NewFleet(t, all), inmemory.New()
+			lease := foreignLease()
 			g.Expect(home.Create(lease)).To(Succeed())
 			lists := &inFlight{}
 			members, err := fleet.New(fleet.Options{
@@ -101,36 +105,22 @@ func TestClustersAreListedAFewAtATimeAlsoWhereControllersStartLater(t *testing.T
 				}},
 			})
 			g.Expect(err).NotTo(HaveOccurred())
-			mgr, err := mcmanager.New(home.Config(), members, mcmanager.Options{
-				Metrics:        metricsserver.Options{BindAddress: "0"},
-				LeaderElection: !tc.elected, LeaderElectionID: lease.Name, LeaderElectionNamespace: lease.Namespace,
-				RetryPeriod: ptr.To(100 * time.Millisecond),
-			}, mcmanager.WithProviderNeedLeaderElection(false))
+			mgr, err := mcmanager.New(home.Config(), members, electedBy(lease, !tc.elected), mcmanager.WithProviderNeedLeaderElection(false))
 			g.Expect(err).NotTo(HaveOccurred())
 			build := func() {
-				g.Expect(mcbuilder.ControllerManagedBy(mgr).For(&corev1.ConfigMap{}).
-					WithOptions(mccontroller.Options{SkipNameValidation: ptr.To(true)}).
-					Complete(mcreconcile.Func(func(context.Context, mcreconcile.Request) (ctrl.Result, error) {
-						return ctrl.Result{}, nil
-					}))).To(Succeed())
+				g.Expect(mcbuilder.ControllerManagedBy(mgr).For(&corev1.ConfigMap{}).Complete(newRecorder())).To(Succeed())
 			}
 			if tc.build {
 				build()
 			}
-			ctx, cancel := context.WithCancel(context.Background())
-			ended := make(chan error, 1)
-			go func() { ended <- mgr.Start(ctx) }()
-			defer func() {
-				cancel()
-				g.Expect(<-ended).To(Succeed())
-			}()
+			defer mctest.StartManager(t, mgr)()
 
 			for _, c := range f.Clusters() {
 				c.Fault(mctest.Slow(20 * time.Millisecond).On("configmaps"))
 			}
-			list.join(f.Clusters()...)
-			g.Eventually(func() int { return len(members.ClusterNames()) }).WithTimeout(patience).Should(Equal(all))
-			g.Expect(lists.peak()).To(BeZero(), "nobody has asked yet")
+			list.Add(f.Clusters()...)
+			g.Eventually(func() int { return len(members.ClusterNames()) }).Should(Equal(all))
+			g.Expect(lists.peak()).To(BeZero(), "no controller has started yet")
 
 			if tc.then != nil {
 				tc.then(g, home, lease)
@@ -139,7 +129,7 @@ func TestClustersAreListedAFewAtATimeAlsoWhereControllersStartLater(t *testing.T
 				build()
 			}
 			for _, c := range f.Clusters() {
-				g.Eventually(func() int { return c.OpenWatches("configmaps") }).WithTimeout(patience).Should(Equal(1), c.Name())
+				g.Eventually(func() int { return c.OpenWatches("configmaps") }).Should(Equal(1), c.Name())
 			}
 			g.Expect(lists.peak()).To(And(BeNumerically(">", 1), BeNumerically("<=", limit)))
 		})

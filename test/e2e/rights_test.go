@@ -1,7 +1,7 @@
 // Copyright The Rollcall Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package inventory
+package e2e
 
 import (
 	"context"
@@ -18,19 +18,20 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/cluster-inventory-api/apis/v1alpha1"
 
-	rollcall "github.com/rollcall-dev/rollcall/pkg/inventory"
-	"github.com/rollcall-dev/rollcall/pkg/inventory/hub"
+	"github.com/rollcall-dev/rollcall/pkg/inventory"
+	hubsource "github.com/rollcall-dev/rollcall/pkg/inventory/hub"
 )
 
-// The rights that the hub source's documentation names are enough, and those
-// to read namespaces may be missing.
-func TestTheRightsForSingleNamespacesAreEnough(t *testing.T) {
+// The rights that the documentation of the hub source names are enough. Those to
+// read namespaces are optional.
+func TestNamespacedRights(t *testing.T) {
 	g := NewWithT(t)
+	hub := realPlanes(t).hub
 	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "rights", Name: "controller"}}
 	subjects := []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: account.Namespace, Name: account.Name}}
 	in := metav1.ObjectMeta{Namespace: "rights", Name: "inventory"}
-	g.Expect(hubPlane.Create(t.Context(),
-		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "rights", Labels: map[string]string{rollcall.LabelClusterSet: "production"}}},
+	g.Expect(hub.Create(t.Context(),
+		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "rights", Labels: map[string]string{inventory.LabelClusterSet: "production"}}},
 		account,
 		&rbacv1.Role{ObjectMeta: in, Rules: []rbacv1.PolicyRule{{
 			APIGroups: []string{v1alpha1.GroupVersion.Group}, Resources: []string{"clusterprofiles", "placementdecisions"}, Verbs: []string{"list", "watch"},
@@ -44,23 +45,23 @@ func TestTheRightsForSingleNamespacesAreEnough(t *testing.T) {
 		},
 	)).To(Succeed())
 	for _, name := range []string{"decided", "other"} {
-		profile, err := rollcall.Synthesize(rollcall.Synthetic{ClusterName: name, Manager: "test", Namespace: "rights"})
+		profile, err := inventory.Synthesize(inventory.Synthetic{ClusterName: name, Manager: "test", Namespace: "rights"})
 		g.Expect(err).NotTo(HaveOccurred())
-		apply(t, profile)
+		apply(t, hub, profile)
 	}
-	token, err := hubPlane.IssueToken(t.Context(), account, nil)
+	token, err := hub.IssueToken(t.Context(), account, nil)
 	g.Expect(err).NotTo(HaveOccurred())
-	config := rest.AnonymousClientConfig(hubPlane.Config)
+	config := rest.AnonymousClientConfig(hub.Config)
 	config.BearerToken = token
-	options := hub.Options{
+	options := hubsource.Options{
 		Namespaces: []string{"rights"},
-		Placement:  &hub.Placement{Namespace: "rights", DecisionKey: "wanted"},
+		Placement:  &hubsource.Placement{Namespace: "rights", DecisionKey: "wanted"},
 	}
 
-	g.Eventually(read(t, config, options)).WithTimeout(patience).Should(Equal("decided (ClusterSet ) synced"))
+	g.Eventually(runSource(t, config, options)).Should(Equal("decided (ClusterSet ) synced"))
 
 	name := metav1.ObjectMeta{Name: "read-namespace-rights"}
-	g.Expect(hubPlane.Create(t.Context(),
+	g.Expect(hub.Create(t.Context(),
 		&rbacv1.ClusterRole{ObjectMeta: name, Rules: []rbacv1.PolicyRule{{
 			APIGroups: []string{""}, Resources: []string{"namespaces"}, ResourceNames: []string{"rights"}, Verbs: []string{"list", "watch"},
 		}}},
@@ -68,56 +69,57 @@ func TestTheRightsForSingleNamespacesAreEnough(t *testing.T) {
 			ObjectMeta: name, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: name.Name}, Subjects: subjects,
 		},
 	)).To(Succeed())
-	g.Eventually(read(t, config, options)).WithTimeout(patience).Should(Equal("decided (ClusterSet production) synced"))
+	g.Eventually(runSource(t, config, options)).Should(Equal("decided (ClusterSet production) synced"))
 }
 
-// read runs a source until the test ends, and tells what it has told.
-func read(t *testing.T, config *rest.Config, options hub.Options) func() string {
+// runSource runs a source until the test ends. The function returned describes
+// what it has sent.
+func runSource(t *testing.T, config *rest.Config, options hubsource.Options) func() string {
 	t.Helper()
-	source, err := hub.New(config, options)
+	source, err := hubsource.New(config, options)
 	if err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
-	r := &roll{profiles: map[rollcall.Key]string{}}
+	sink := &sink{profiles: map[inventory.Key]string{}}
 	ended := make(chan error, 1)
-	go func() { ended <- source.Run(ctx, r) }()
+	go func() { ended <- source.Run(ctx, sink) }()
 	t.Cleanup(func() {
 		cancel()
 		if err := <-ended; err != nil {
 			t.Error(err)
 		}
 	})
-	return r.String
+	return sink.String
 }
 
-// roll is a sink that keeps what it is told.
-type roll struct {
+// sink keeps what a source sends.
+type sink struct {
 	mu       sync.Mutex
-	profiles map[rollcall.Key]string
+	profiles map[inventory.Key]string
 	synced   string
 }
 
-func (r *roll) Put(p *rollcall.Profile) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.profiles[rollcall.KeyOf(p)] = p.Name + " (ClusterSet " + rollcall.ClusterSet(p) + ")"
+func (s *sink) Put(p *inventory.Profile) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.profiles[inventory.KeyOf(p)] = p.Name + " (ClusterSet " + inventory.ClusterSet(p) + ")"
 }
 
-func (r *roll) Remove(key rollcall.Key) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	delete(r.profiles, key)
+func (s *sink) Remove(key inventory.Key) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.profiles, key)
 }
 
-func (r *roll) Synced() {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.synced = " synced"
+func (s *sink) Synced() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.synced = " synced"
 }
 
-func (r *roll) String() string {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return strings.Join(slices.Sorted(maps.Values(r.profiles)), ", ") + r.synced
+func (s *sink) String() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return strings.Join(slices.Sorted(maps.Values(s.profiles)), ", ") + s.synced
 }

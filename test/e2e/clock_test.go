@@ -1,7 +1,7 @@
 // Copyright The Rollcall Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package fleet_test
+package e2e
 
 import (
 	"sync/atomic"
@@ -15,8 +15,8 @@ import (
 	"github.com/rollcall-dev/rollcall/pkg/mc/mctest"
 )
 
-// jumpingClock is a clock that is set while it runs. Its times have nothing
-// monotonic that could hide that; timers take as long as they do.
+// jumpingClock is a clock that can be set while it runs. Its times have no
+// monotonic part that could hide that; its timers are real.
 type jumpingClock struct {
 	clock.RealClock
 	ahead atomic.Int64
@@ -30,7 +30,7 @@ func (c *jumpingClock) Since(t time.Time) time.Duration { return c.Now().Sub(t) 
 
 func (c *jumpingClock) jump(d time.Duration) { c.ahead.Add(int64(d)) }
 
-func TestTheClockJumps(t *testing.T) {
+func TestClockJumps(t *testing.T) {
 	for _, tc := range []struct {
 		name string
 		by   time.Duration
@@ -43,32 +43,32 @@ func TestTheClockJumps(t *testing.T) {
 			f := mctest.NewFleet(t, 3)
 			bad, good := f.Cluster(0), f.Clusters()[1:]
 			clock := &jumpingClock{}
-			s := newStage(t, func(o *fleet.Options) { o.Clock = clock })
+			e := newEnv(t, func(o *fleet.Options) { o.Clock = clock })
 			bad.Fault(mctest.Refuse)
-			s.join(f.Clusters()...)
-			s.awaitState(bad, fleet.Backoff, "refused")
-			s.beat(good...)
+			e.Add(f.Clusters()...)
+			e.awaitState(bad, fleet.Backoff, "refused")
+			e.checkReconciles(good...)
 			clock.jump(tc.by)
-			s.beat(good...)
+			e.checkReconciles(good...)
 			bad.Clear()
-			s.awaitReady(bad)
-			s.beat(f.Clusters()...)
+			e.awaitReady(bad)
+			e.checkReconciles(f.Clusters()...)
 
 			bad.Fault(mctest.Hang)
-			asked := bad.Requests("get", "namespaces")
-			NewWithT(t).Eventually(func() int { return bad.Requests("get", "namespaces") }).WithTimeout(patience).Should(
-				BeNumerically(">", asked+1), "a probe has failed")
+			before := bad.Requests("get", "namespaces")
+			NewWithT(t).Eventually(func() int { return bad.Requests("get", "namespaces") }).Should(
+				BeNumerically(">", before+1), "a probe has failed")
 			clock.jump(tc.by)
-			// By such a clock it may have been down for long enough to be dropped.
-			NewWithT(t).Eventually(func() fleet.ClusterStatus { return s.status(bad) }).WithTimeout(patience).Should(
+			// By this clock it may have been down for long enough to be dropped.
+			NewWithT(t).Eventually(func() fleet.ClusterStatus { return e.status(bad) }).Should(
 				And(HaveField("State", Not(Equal(fleet.Ready))), HaveField("LastError", ContainSubstring("no answer within 500ms"))))
-			s.beat(good...)
+			e.checkReconciles(good...)
 			clock.jump(-2 * tc.by)
 			bad.Clear()
-			s.awaitReady(bad)
-			s.beat(f.Clusters()...)
-			s.goodUntouched(good)
-			s.nothingIsLeft(f.Clusters()...)
+			e.awaitReady(bad)
+			e.checkReconciles(f.Clusters()...)
+			e.checkUndisturbed(good...)
+			e.stopAndCheck(f.Clusters()...)
 		})
 	}
 }

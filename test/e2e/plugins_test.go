@@ -1,7 +1,7 @@
 // Copyright The Rollcall Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package fleet_test
+package e2e
 
 import (
 	"context"
@@ -20,10 +20,10 @@ import (
 	"github.com/rollcall-dev/rollcall/pkg/inventory"
 	"github.com/rollcall-dev/rollcall/pkg/mc/fleet"
 	"github.com/rollcall-dev/rollcall/pkg/mc/mctest"
-	"github.com/rollcall-dev/rollcall/pkg/mc/multicluster"
+	"github.com/rollcall-dev/rollcall/test/internal/inmemory"
 )
 
-// plugin is an exec plugin whose doing a test changes.
+// plugin is an exec plugin that runs a script, which a test can change.
 type plugin struct {
 	t        *testing.T
 	script   string
@@ -50,8 +50,8 @@ func newPlugin(t *testing.T) *plugin {
 	return p
 }
 
-// does makes the plugin run other commands from now on.
-func (p *plugin) does(commands string) {
+// runs sets the commands that the plugin runs.
+func (p *plugin) runs(commands string) {
 	p.t.Helper()
 	next := p.script + ".next"
 	if err := os.WriteFile(next, []byte(commands), 0o600); err != nil {
@@ -63,25 +63,26 @@ func (p *plugin) does(commands string) {
 }
 
 func (p *plugin) prints(token string) {
-	p.does(fmt.Sprintf(`echo '{"apiVersion":"client.authentication.k8s.io/v1","kind":"ExecCredential","status":{"token":%q}}'`, token))
+	p.runs(fmt.Sprintf(`echo '{"apiVersion":"client.authentication.k8s.io/v1","kind":"ExecCredential","status":{"token":%q}}'`, token))
 }
 
-// Resolve implements credentials.Method for profiles that are the plugin's.
+// Resolve implements credentials.Method.
 func (p *plugin) Resolve(ctx context.Context, profile *inventory.Profile) (*credentials.Access, error) {
 	return p.resolver.Resolve(ctx, profile)
 }
 
-// profileFor returns the profile of a cluster whose credentials the plugin has.
+// profileFor returns a profile that uses the plugin.
 func (p *plugin) profileFor(c *mctest.Cluster) *inventory.Profile {
-	profile := profileTo(c.Name(), c.Config().Host)
+	profile := inmemory.Profile(c.Name(), c.Config().Host)
 	profile.Status.AccessProviders[0].Name = "plugin"
 	profile.Status.AccessProviders[0].Cluster.CertificateAuthorityData = c.Config().CAData
 	return profile
 }
 
-// either resolves by the plugin the profiles that name it.
+// either resolves the profiles that name the plugin by the plugin, and others
+// from memory.
 type either struct {
-	*roll
+	*inmemory.Inventory
 	plugin *plugin
 }
 
@@ -89,90 +90,90 @@ func (e *either) Resolve(ctx context.Context, profile *inventory.Profile) (*cred
 	if profile.Status.AccessProviders[0].Name == "plugin" {
 		return e.plugin.Resolve(ctx, profile)
 	}
-	return e.roll.Resolve(ctx, profile)
+	return e.Inventory.Resolve(ctx, profile)
 }
 
-func newPluginStage(t *testing.T, p *plugin) *stage {
-	return newStage(t, func(o *fleet.Options) {
-		o.Credentials = &either{o.Credentials.(*roll), p}
-		o.ConnectTimeout = patience
-		o.Probe.Timeout = patience
+func newPluginEnv(t *testing.T, p *plugin) *env {
+	return newEnv(t, func(o *fleet.Options) {
+		o.Credentials = &either{o.Credentials.(*inmemory.Inventory), p}
+		o.ConnectTimeout = mctest.Timeout
+		o.Probe.Timeout = mctest.Timeout
 	})
 }
 
-func TestAPluginThatDoesNotWorkIsWaitedFor(t *testing.T) {
+func TestPluginFailures(t *testing.T) {
 	for _, tc := range []struct {
-		name, does, err string
+		name, script, err string
 	}{
 		{"it hangs", "sleep 600", "plugin timed out"},
 		{"it fails", "echo what to do >&2; exit 3", "what to do"},
 		{"it prints garbage", "echo hello", "not JSON"},
 		{"it prints nothing", "", "nothing on standard output"},
-		{"it prints a token that the cluster does not know", `echo '{"apiVersion":"client.authentication.k8s.io/v1","kind":"ExecCredential","status":{"token":"x"}}'`, "401"},
+		{"it prints an unknown token", `echo '{"apiVersion":"client.authentication.k8s.io/v1","kind":"ExecCredential","status":{"token":"x"}}'`, "401"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()
 			f := mctest.NewFleet(t, 2)
 			bad, good := f.Cluster(0), f.Cluster(1)
 			p := newPlugin(t)
-			p.does(tc.does)
-			s := newPluginStage(t, p)
-			s.put(p.profileFor(bad))
-			s.join(good)
-			s.awaitState(bad, fleet.Backoff, tc.err)
-			s.beat(good)
+			p.runs(tc.script)
+			e := newPluginEnv(t, p)
+			e.Put(p.profileFor(bad))
+			e.Add(good)
+			e.awaitState(bad, fleet.Backoff, tc.err)
+			e.checkReconciles(good)
 			p.prints(bad.AdminToken())
-			s.awaitReady(bad)
-			s.beat(bad, good)
-			s.goodUntouched([]*mctest.Cluster{good})
-			s.nothingIsLeft(f.Clusters()...)
+			e.awaitReady(bad)
+			e.checkReconciles(bad, good)
+			e.checkUndisturbed(good)
+			e.stopAndCheck(f.Clusters()...)
 		})
 	}
 }
 
-func TestATokenThatIsRevokedIsReplacedWithoutAnyoneNoticing(t *testing.T) {
+func TestRevokedTokenIsReplaced(t *testing.T) {
 	g := NewWithT(t)
 	f := mctest.NewFleet(t, 2)
 	c, good := f.Cluster(0), f.Cluster(1)
 	p := newPlugin(t)
-	c.AddToken("first", "somebody")
+	c.AddToken("first", "user")
 	p.prints("first")
-	s := newPluginStage(t, p)
-	s.put(p.profileFor(c))
-	s.join(good)
-	s.beat(c, good)
+	e := newPluginEnv(t, p)
+	e.Put(p.profileFor(c))
+	e.Add(good)
+	e.checkReconciles(c, good)
 
-	c.AddToken("second", "somebody")
+	c.AddToken("second", "user")
 	p.prints("second")
 	c.RevokeToken("first")
-	cl, err := s.Get(t.Context(), multicluster.ClusterName(c.Name()))
+	cl, err := e.fleet.Get(t.Context(), nameOf(c))
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(cl.GetAPIReader().List(t.Context(), &corev1.ConfigMapList{})).To(Succeed())
 	c.CloseConnections()
-	s.beat(c, good)
-	s.goodUntouched(f.Clusters())
-	s.nothingIsLeft(f.Clusters()...)
+	e.checkReconciles(c, good)
+	e.checkUndisturbed(f.Clusters()...)
+	e.stopAndCheck(f.Clusters()...)
 }
 
-func TestATokenThatIsRevokedAndCannotBeReplacedDegradesTheCluster(t *testing.T) {
+func TestRevokedTokenDegradesCluster(t *testing.T) {
 	f := mctest.NewFleet(t, 2)
 	c, good := f.Cluster(0), f.Cluster(1)
 	p := newPlugin(t)
-	c.AddToken("first", "somebody")
+	c.AddToken("first", "user")
 	p.prints("first")
-	s := newPluginStage(t, p)
-	s.put(p.profileFor(c))
-	s.join(good)
-	s.beat(c, good)
+	e := newPluginEnv(t, p)
+	e.Put(p.profileFor(c))
+	e.Add(good)
+	e.checkReconciles(c, good)
 
-	p.does("echo out of order >&2; exit 1")
+	p.runs("echo out of order >&2; exit 1")
 	c.RevokeToken("first")
-	s.awaitState(c, fleet.Degraded, "does not accept the credentials")
-	s.beat(good)
-	c.AddToken("second", "somebody")
+	e.awaitState(c, fleet.Degraded, "does not accept the credentials")
+	e.checkReconciles(good)
+	c.AddToken("second", "user")
 	p.prints("second")
-	s.awaitReady(c)
-	s.beat(c, good)
-	s.goodUntouched(f.Clusters())
-	s.nothingIsLeft(f.Clusters()...)
+	e.awaitReady(c)
+	e.checkReconciles(c, good)
+	e.checkUndisturbed(f.Clusters()...)
+	e.stopAndCheck(f.Clusters()...)
 }

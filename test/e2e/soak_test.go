@@ -1,7 +1,7 @@
 // Copyright The Rollcall Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package fleet_test
+package e2e
 
 import (
 	"context"
@@ -15,13 +15,12 @@ import (
 	"github.com/rollcall-dev/rollcall/pkg/mc/mctest"
 )
 
-// soakVariable says how long the soak test takes, as Go writes durations.
+// soakVariable sets the duration of the soak test, such as 10m.
 const soakVariable = "ROLLCALL_SOAK"
 
-// TestClustersGoOnWhileOneInFiveIsBroken has 160 clusters under load for ten
-// seconds, or what ROLLCALL_SOAK says, beside 40 that break and mend in
-// random ways.
-func TestClustersGoOnWhileOneInFiveIsBroken(t *testing.T) {
+// TestSoak puts 160 clusters under load for ten seconds, or for ROLLCALL_SOAK,
+// while 40 others fail and recover at random.
+func TestSoak(t *testing.T) {
 	duration := 10 * time.Second
 	if text := os.Getenv(soakVariable); text != "" {
 		var err error
@@ -32,16 +31,16 @@ func TestClustersGoOnWhileOneInFiveIsBroken(t *testing.T) {
 	const all, broken = 200, 40
 	f := mctest.NewFleet(t, all)
 	bad, good := f.Clusters()[:broken], f.Clusters()[broken:]
-	s := newStage(t, func(o *fleet.Options) {
-		// Of a machine that is busy with the rest of this, too.
+	e := newEnv(t, func(o *fleet.Options) {
+		// Enough for a machine that is busy with the rest of this.
 		o.ConnectTimeout = 10 * time.Second
 		o.Probe = fleet.ProbeOptions{Interval: 500 * time.Millisecond, Timeout: 10 * time.Second, DropAfter: 2 * time.Second}
 	})
 	for i, c := range bad {
 		c.Fault(faults[i%len(faults)])
 	}
-	s.join(f.Clusters()...)
-	s.awaitReady(good...)
+	e.Add(f.Clusters()...)
+	e.awaitReady(good...)
 
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)
@@ -50,36 +49,36 @@ func TestClustersGoOnWhileOneInFiveIsBroken(t *testing.T) {
 	var breaking sync.WaitGroup
 	for i, c := range bad {
 		random := rand.New(rand.NewPCG(seed, uint64(i)))
-		breaking.Go(func() { breakAndMend(ctx, s, c, random) })
+		breaking.Go(func() { breakAndRepair(ctx, e, c, random) })
 	}
-	beats := 0
+	reconciled := 0
 	random := rand.New(rand.NewPCG(seed, broken))
-	for ; ctx.Err() == nil; beats++ {
+	for ; ctx.Err() == nil; reconciled++ {
 		random.Shuffle(len(good), func(i, j int) { good[i], good[j] = good[j], good[i] })
-		s.beat(good[:20]...)
+		e.checkReconciles(good[:20]...)
 	}
 	breaking.Wait()
-	t.Logf("%d rounds of reconciles beside broken clusters", beats)
+	t.Logf("%d rounds of reconciles beside broken clusters", reconciled)
 
 	for _, c := range bad {
 		c.Clear()
 	}
-	s.awaitReady(f.Clusters()...)
-	s.beat(f.Clusters()...)
-	s.goodUntouched(good)
-	s.nothingIsLeft(f.Clusters()...)
+	e.awaitReady(f.Clusters()...)
+	e.checkReconciles(f.Clusters()...)
+	e.checkUndisturbed(good...)
+	e.stopAndCheck(f.Clusters()...)
 }
 
-// faults are those that clusters have in the soak test.
+// faults are those of the soak test.
 var faults = []mctest.Fault{
 	mctest.Hang, mctest.Freeze, mctest.Refuse, mctest.Reset, mctest.Unauthorized, mctest.Unavailable,
 	mctest.TooManyRequests(time.Second), mctest.Expired, mctest.Slow(300 * time.Millisecond),
 	mctest.Hang.On("configmaps"), mctest.Forbidden.On("configmaps"), mctest.Hang.On("/apis", "/api/v1"),
 }
 
-// breakAndMend breaks the cluster in one way after the other, mends it in
-// between, takes it off the roll and back.
-func breakAndMend(ctx context.Context, s *stage, c *mctest.Cluster, random *rand.Rand) {
+// breakAndRepair puts one fault after the other on the cluster, clears them in
+// between, moves the cluster, and removes its profile and adds it again.
+func breakAndRepair(ctx context.Context, e *env, c *mctest.Cluster, random *rand.Rand) {
 	pause := func() {
 		select {
 		case <-ctx.Done():
@@ -89,16 +88,16 @@ func breakAndMend(ctx context.Context, s *stage, c *mctest.Cluster, random *rand
 	for ctx.Err() == nil {
 		switch random.IntN(8) {
 		case 0:
-			s.leave(c)
+			e.Remove(c)
 			pause()
-			s.join(c)
+			e.Add(c)
 		case 1:
 			c.Clear()
 		case 2:
 			c.CloseConnections()
 		case 3:
 			c.Move()
-			s.join(c)
+			e.Add(c)
 		default:
 			c.Fault(faults[random.IntN(len(faults))])
 		}

@@ -1,7 +1,7 @@
 // Copyright The Rollcall Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package fleet_test
+package e2e
 
 import (
 	"context"
@@ -17,77 +17,77 @@ import (
 	"github.com/rollcall-dev/rollcall/pkg/mc/mctest"
 )
 
-// slowToEnd is a cluster that takes a while to end.
-type slowToEnd struct{ cluster.Cluster }
+// slowToStop is a cluster that takes a while to stop.
+type slowToStop struct{ cluster.Cluster }
 
-func (s slowToEnd) Start(ctx context.Context) error {
+func (s slowToStop) Start(ctx context.Context) error {
 	err := s.Cluster.Start(ctx)
 	time.Sleep(200 * time.Millisecond)
 	return err
 }
 
-func TestTheManagerIsStoppedWhileAClusterIs(t *testing.T) {
+func TestStopInEachState(t *testing.T) {
 	type setting struct {
-		*stage
+		*env
 		cluster, other *mctest.Cluster
 	}
-	join := func(s setting) { s.join(s.cluster) }
-	joinWith := func(fault mctest.Fault) func(setting) {
+	add := func(s setting) { s.Add(s.cluster) }
+	addWith := func(fault mctest.Fault) func(setting) {
 		return func(s setting) {
 			s.cluster.Fault(fault)
-			s.join(s.cluster)
+			s.Add(s.cluster)
 		}
 	}
 	for _, tc := range []struct {
 		state  fleet.State
 		change func(*fleet.Options)
-		bring  func(setting)
+		reach  func(setting)
 	}{
 		{fleet.Pending, func(o *fleet.Options) {
-			o.StartupLimit, o.Clock = 1, clocktesting.NewFakeClock(time.Now()) // by which nobody is late for a place
+			o.StartupLimit, o.Clock = 1, clocktesting.NewFakeClock(time.Now()) // by which no startup slot times out
 		}, func(s setting) {
 			s.other.Fault(mctest.Hang)
-			s.join(s.other) // has the only place
+			s.Add(s.other) // has the only slot
 			s.awaitState(s.other, fleet.Connecting, "")
-			s.join(s.cluster)
+			s.Add(s.cluster)
 		}},
-		{fleet.Connecting, nil, joinWith(mctest.Hang)},
-		{fleet.Backoff, func(o *fleet.Options) { o.MinBackoff = time.Hour }, joinWith(mctest.Refuse)},
+		{fleet.Connecting, nil, addWith(mctest.Hang)},
+		{fleet.Backoff, func(o *fleet.Options) { o.MinBackoff = time.Hour }, addWith(mctest.Refuse)},
 		{fleet.Syncing, func(o *fleet.Options) {
 			o.NewCluster = func(ctx context.Context, _ *inventory.Profile, _ *rest.Config, _ ...cluster.Option) (cluster.Cluster, error) {
 				<-ctx.Done()
 				return nil, ctx.Err()
 			}
-		}, join},
-		{fleet.Ready, nil, join},
+		}, add},
+		{fleet.Ready, nil, add},
 		{fleet.Degraded, nil, func(s setting) {
-			s.join(s.cluster)
-			s.beat(s.cluster)
+			s.Add(s.cluster)
+			s.checkReconciles(s.cluster)
 			s.cluster.Fault(mctest.Hang)
 		}},
 		{fleet.Leaving, func(o *fleet.Options) {
 			o.NewCluster = func(_ context.Context, _ *inventory.Profile, config *rest.Config, opts ...cluster.Option) (cluster.Cluster, error) {
 				cl, err := cluster.New(config, opts...)
-				return slowToEnd{cl}, err
+				return slowToStop{cl}, err
 			}
 		}, func(s setting) {
-			s.join(s.cluster)
-			s.beat(s.cluster)
-			s.leave(s.cluster)
+			s.Add(s.cluster)
+			s.checkReconciles(s.cluster)
+			s.Remove(s.cluster)
 		}},
 	} {
 		t.Run(string(tc.state), func(t *testing.T) {
 			t.Parallel()
 			f := mctest.NewFleet(t, 2)
-			s := newStage(t, func(o *fleet.Options) {
-				o.ConnectTimeout = patience
+			e := newEnv(t, func(o *fleet.Options) {
+				o.ConnectTimeout = mctest.Timeout
 				if tc.change != nil {
 					tc.change(o)
 				}
 			})
-			tc.bring(setting{s, f.Cluster(0), f.Cluster(1)})
-			s.awaitState(f.Cluster(0), tc.state, "")
-			s.nothingIsLeft(f.Clusters()...)
+			tc.reach(setting{e, f.Cluster(0), f.Cluster(1)})
+			e.awaitState(f.Cluster(0), tc.state, "")
+			e.stopAndCheck(f.Clusters()...)
 		})
 	}
 }

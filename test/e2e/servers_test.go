@@ -1,7 +1,7 @@
 // Copyright The Rollcall Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package fleet_test
+package e2e
 
 import (
 	"crypto/ecdsa"
@@ -22,8 +22,8 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// expiredServer starts a server whose certificate has expired, and returns the
-// way to it.
+// expiredServer starts a server whose certificate has expired, and returns a
+// config for it.
 func expiredServer(t *testing.T) *rest.Config {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -53,8 +53,7 @@ func expiredServer(t *testing.T) *rest.Config {
 	}
 }
 
-// webServer starts a server of something else than the API, and returns its
-// address.
+// webServer starts a server that is no API server, and returns its address.
 func webServer(t *testing.T) string {
 	t.Helper()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
