@@ -1,7 +1,9 @@
 // Copyright The Rollcall Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package credbench
+//go:build unix
+
+package bench
 
 import (
 	"errors"
@@ -22,8 +24,8 @@ import (
 	"github.com/rollcall-dev/rollcall/pkg/inventory"
 )
 
-// script is a plugin that costs next to nothing: what is measured is how it is
-// run. The first token of an identity expires at $SOON, others at $LATER.
+// script is a plugin that costs next to nothing, so that running it is measured.
+// The first token of an identity expires at $SOON, others at $LATER.
 const script = `#!/bin/sh
 n=$((0$(cat "$DIR/$1" 2>/dev/null) + 1))
 echo $n > "$DIR/$1"
@@ -32,19 +34,19 @@ e=$LATER
 echo '{"kind":"ExecCredential","apiVersion":"client.authentication.k8s.io/v1","status":{"token":"'$1-$n'","expirationTimestamp":"'$e'"}}'
 `
 
-// fleet is one of profiles, and a resolver for them.
-type fleet struct {
-	t        testing.TB
-	dir      string // has a file for each identity, with the number of runs
+// resolving is a resolver with a plugin whose runs are counted.
+type resolving struct {
+	tb       testing.TB
+	dir      string // has a file for each identity with the number of runs
 	resolver *credentials.Resolver
 }
 
-// newFleet has tokens that first expire after the given time.
-func newFleet(t testing.TB, soon time.Duration) *fleet {
-	t.Helper()
-	f := &fleet{t: t, dir: t.TempDir()}
-	plugin := filepath.Join(t.TempDir(), "plugin")
-	check(t, os.WriteFile(plugin, []byte(script), 0o700))
+// newResolving returns a resolver. The first tokens expire soon.
+func newResolving(tb testing.TB, soon time.Duration) *resolving {
+	tb.Helper()
+	r := &resolving{tb: tb, dir: tb.TempDir()}
+	plugin := filepath.Join(tb.TempDir(), "plugin")
+	check(tb, os.WriteFile(plugin, []byte(script), 0o700))
 	resolver, err := credentials.New(credentials.Options{Providers: []credentials.Provider{{
 		Name:                        "bench",
 		ProfileSourcedCLIArgsPolicy: credentials.ProfileSourcedCLIArgsAppend,
@@ -52,19 +54,19 @@ func newFleet(t testing.TB, soon time.Duration) *fleet {
 			APIVersion: "client.authentication.k8s.io/v1",
 			Command:    plugin,
 			Env: []clientcmdapi.ExecEnvVar{
-				{Name: "DIR", Value: f.dir},
+				{Name: "DIR", Value: r.dir},
 				{Name: "SOON", Value: time.Now().Add(soon).UTC().Format(time.RFC3339)},
 				{Name: "LATER", Value: time.Now().Add(24 * time.Hour).UTC().Format(time.RFC3339)},
 			},
 		},
 	}}})
-	check(t, err)
-	f.resolver = resolver
-	return f
+	check(tb, err)
+	r.resolver = resolver
+	return r
 }
 
-func (f *fleet) access(n int, identity string) *credentials.Access {
-	f.t.Helper()
+func (r *resolving) access(n int, identity string) *credentials.Access {
+	r.tb.Helper()
 	profile := &inventory.Profile{}
 	profile.Namespace, profile.Name = "fleet", fmt.Sprintf("c%d", n)
 	profile.Status.AccessProviders = []inventory.AccessProvider{{Name: "bench", Cluster: clientcmdv1.Cluster{
@@ -74,52 +76,52 @@ func (f *fleet) access(n int, identity string) *credentials.Access {
 			Extension: runtime.RawExtension{Raw: fmt.Appendf(nil, `[%q]`, identity)},
 		}},
 	}}}
-	access, err := f.resolver.Resolve(f.t.Context(), profile)
-	check(f.t, err)
+	access, err := r.resolver.Resolve(r.tb.Context(), profile)
+	check(r.tb, err)
 	return access
 }
 
 // runs returns how often the plugin was run.
-func (f *fleet) runs() (n int) {
-	f.t.Helper()
-	files, err := os.ReadDir(f.dir)
-	check(f.t, err)
+func (r *resolving) runs() (n int) {
+	r.tb.Helper()
+	files, err := os.ReadDir(r.dir)
+	check(r.tb, err)
 	for _, file := range files {
-		content, err := os.ReadFile(filepath.Join(f.dir, file.Name()))
-		check(f.t, err)
+		content, err := os.ReadFile(filepath.Join(r.dir, file.Name()))
+		check(r.tb, err)
 		var runs int
 		_, err = fmt.Sscan(string(content), &runs)
-		check(f.t, err)
+		check(r.tb, err)
 		n += runs
 	}
 	return n
 }
 
-// client sends requests that are answered as soon as they are authorized.
-type client struct {
+// sender sends requests that are answered without a network.
+type sender struct {
 	transport http.RoundTripper
 	request   *http.Request
 }
 
-func newClient(t testing.TB, config *rest.Config) *client {
-	t.Helper()
+func newSender(tb testing.TB, config *rest.Config) *sender {
+	tb.Helper()
 	transport, err := rest.HTTPWrappersForConfig(config, answering{})
-	check(t, err)
-	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, config.Host, nil)
-	check(t, err)
-	return &client{transport: transport, request: request}
+	check(tb, err)
+	request, err := http.NewRequestWithContext(tb.Context(), http.MethodGet, config.Host, nil)
+	check(tb, err)
+	return &sender{transport: transport, request: request}
 }
 
-func (c *client) send() error {
-	delete(c.request.Header, "Authorization") // client-go adds it in place
-	response, err := c.transport.RoundTrip(c.request)
+func (s *sender) send() error {
+	delete(s.request.Header, "Authorization") // client-go adds it in place
+	response, err := s.transport.RoundTrip(s.request)
 	if err != nil {
 		return err
 	}
 	return response.Body.Close()
 }
 
-// answering takes every request that has a credential.
+// answering accepts every request with a credential.
 type answering struct{}
 
 var accepted = &http.Response{StatusCode: http.StatusOK, Body: http.NoBody}
@@ -131,23 +133,16 @@ func (answering) RoundTrip(request *http.Request) (*http.Response, error) {
 	return accepted, nil
 }
 
-// sendAll sends a request by each client, all at once.
-func sendAll(t testing.TB, clients []*client) {
-	t.Helper()
+// sendAll sends one request with each sender, all at once.
+func sendAll(tb testing.TB, senders []*sender) {
+	tb.Helper()
 	var group sync.WaitGroup
-	for _, c := range clients {
+	for _, c := range senders {
 		group.Go(func() {
 			if err := c.send(); err != nil {
-				t.Error(err)
+				tb.Error(err)
 			}
 		})
 	}
 	group.Wait()
-}
-
-func check(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
 }

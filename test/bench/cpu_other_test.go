@@ -3,9 +3,9 @@
 
 //go:build !unix
 
-package measure
+package bench
 
 import "time"
 
-// CPUTime is not known here.
-func CPUTime() time.Duration { return 0 }
+// cpuTime is not known on this platform.
+func cpuTime() time.Duration { return 0 }

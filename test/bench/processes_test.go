@@ -3,32 +3,18 @@
 
 //go:build unix
 
-package credbench
+package bench
 
 import (
 	"os"
 	"path/filepath"
 	"strings"
 	"sync"
-	"syscall"
-	"testing"
 	"time"
 )
 
-// cpu returns what this process and its children that have ended have used.
-func cpu(t testing.TB) time.Duration {
-	t.Helper()
-	var total time.Duration
-	for _, who := range []int{syscall.RUSAGE_SELF, syscall.RUSAGE_CHILDREN} {
-		var usage syscall.Rusage
-		check(t, syscall.Getrusage(who, &usage))
-		total += time.Duration(usage.Utime.Nano() + usage.Stime.Nano())
-	}
-	return total
-}
-
-// peakChildren counts how many processes are there at once, as far as looking
-// every few milliseconds tells, until the function is called. It is 0 where
+// peakChildren counts the child processes every few milliseconds, until the
+// function returned is called, which returns the highest count. It is 0 where
 // there is no /proc.
 func peakChildren() (stop func() int) {
 	done := make(chan struct{})
