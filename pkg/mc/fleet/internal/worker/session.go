@@ -127,8 +127,8 @@ func (s *session) identified(uid string) error {
 	if uid != "" && known.UID != "" && uid != known.UID {
 		return &identityError{old: known, new: identity.Identity{UID: uid}}
 	}
-	if uid != "" && known.UID == "" { // it can be read only now
-		s.cluster.identity.UID = uid
+	if uid != "" && !s.cluster.verified { // it can be read only now
+		s.cluster.learn(uid)
 		s.worker.setConnection(s.cluster.connection, uid)
 	}
 	s.recovered()
@@ -224,7 +224,6 @@ func (s *session) reconnected(result reconnectResult) error {
 		result.connection.Release()
 		w.log.Info("Profile recreated, same cluster")
 	case s.cluster.switchTo(result.connection, result.identity):
-		w.setConnection(s.cluster.connection, s.cluster.identity.UID)
 		w.log.Info("Switched cluster connection", "server", s.cluster.connection.Server(), "provider", s.cluster.connection.Provider())
 	case result.identity.Matches(s.cluster.identity):
 		result.connection.Release()
@@ -233,6 +232,7 @@ func (s *session) reconnected(result reconnectResult) error {
 		result.connection.Release()
 		return &identityError{old: s.cluster.identity, new: result.identity}
 	}
+	w.setConnection(s.cluster.connection, s.cluster.identity.UID)
 	s.accessErr, s.unauthorized, s.profileUID = nil, nil, profile.UID
 	s.recovered() // it has just responded
 	return nil

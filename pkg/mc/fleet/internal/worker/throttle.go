@@ -4,6 +4,7 @@
 package worker
 
 import (
+	"container/list"
 	"sync"
 	"time"
 
@@ -41,15 +42,12 @@ func NewBackoff(min, max time.Duration) wait.Backoff {
 	return wait.Backoff{Duration: min, Factor: 2, Jitter: 0.2, Steps: 32, Cap: max}
 }
 
-// Begin returns how long a new worker has to wait. To add a profile again counts
-// as a change.
-func (t *Throttle) Begin(now time.Time) (delay time.Duration) {
-	if t.used {
-		delay = t.UntilChange(now)
-		t.FollowChange(now.Add(delay))
-	}
+// Begin is called by each new worker. It reports whether the worker follows a
+// change: to add a profile again counts as one.
+func (t *Throttle) Begin() (isChange bool) {
+	isChange = t.used
 	t.used = true
-	return delay
+	return isChange
 }
 
 // Reset makes the next failure wait for the shortest delay.
@@ -84,14 +82,16 @@ type Throttles struct {
 
 	mu     sync.Mutex // guards what follows
 	byName map[multicluster.ClusterName]*throttleUse
-	unused []*throttleUse // in the order of their last use
+	unused list.List // of those without users, in the order of their last use
 }
 
+// throttleUse is a Throttle and who uses it.
 type throttleUse struct {
 	name     multicluster.ClusterName
 	throttle *Throttle
 	users    int
 	lastUse  time.Time
+	unused   *list.Element // nil if there are users
 }
 
 // NewThrottles returns Throttles with delays between min and max.
@@ -103,16 +103,21 @@ func NewThrottles(min, max time.Duration) *Throttles {
 func (t *Throttles) Acquire(name multicluster.ClusterName, now time.Time) *Throttle {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	for len(t.unused) > 0 && now.Sub(t.unused[0].lastUse) > t.max {
-		if old := t.unused[0]; old.users == 0 && now.Sub(old.lastUse) > t.max {
-			delete(t.byName, old.name)
+	for first := t.unused.Front(); first != nil; first = t.unused.Front() {
+		old := first.Value.(*throttleUse)
+		if now.Sub(old.lastUse) <= t.max || !old.throttle.IsIdle(now) {
+			break
 		}
-		t.unused = t.unused[1:]
+		t.unused.Remove(first)
+		delete(t.byName, old.name)
 	}
 	use := t.byName[name]
 	if use == nil {
 		use = &throttleUse{name: name, throttle: NewThrottle(t.min, t.max)}
 		t.byName[name] = use
+	} else if use.unused != nil {
+		t.unused.Remove(use.unused)
+		use.unused = nil
 	}
 	use.users++
 	return use.throttle
@@ -126,6 +131,6 @@ func (t *Throttles) Release(name multicluster.ClusterName, now time.Time) {
 	use.users--
 	use.lastUse = now
 	if use.users == 0 {
-		t.unused = append(t.unused, use)
+		use.unused = t.unused.PushBack(use)
 	}
 }
