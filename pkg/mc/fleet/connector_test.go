@@ -41,7 +41,7 @@ func newMCTestConnector(clusters ...*mctest.Cluster) *mctestConnector {
 func (c *mctestConnector) Connect(_ context.Context, p *inventory.Profile) (*fleet.Connection, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	server := p.Status.AccessProviders[0].Cluster.Server
+	server := serverOf(p)
 	member, ok := c.clusters[server]
 	if !ok {
 		return nil, fmt.Errorf("no cluster at %q", server)

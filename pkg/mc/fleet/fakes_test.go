@@ -40,6 +40,8 @@ func profile(name, server string) *inventory.Profile {
 	return p
 }
 
+func serverOf(p *inventory.Profile) string { return p.Status.AccessProviders[0].Cluster.Server }
+
 // fakeSource is an inventory.Source that a test writes to.
 type fakeSource struct {
 	events chan func(inventory.Sink)
@@ -128,7 +130,7 @@ func (m *fakeMethod) Resolve(_ context.Context, p *inventory.Profile) (*credenti
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.resolved++
-	server := p.Status.AccessProviders[0].Cluster.Server
+	server := serverOf(p)
 	config, ok := m.configs[server]
 	if !ok {
 		return nil, fmt.Errorf("no credentials for %q", server)

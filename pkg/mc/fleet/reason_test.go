@@ -117,7 +117,7 @@ func TestReasons(t *testing.T) {
 		{state: fleet.Syncing, reason: fleet.Engaging, silent: true, engage: func(e *awareRecorder) multicluster.Aware { return blockingAware{e, "fleet/eu"} }},
 		{state: fleet.Ready, reason: fleet.Engaged},
 		{state: fleet.Ready, reason: fleet.AccessUpdateFailed, silent: true, act: put("bad"), fakeConnector: fakeConnector{connect: func(_ context.Context, p *inventory.Profile) error {
-			if p.Status.AccessProviders[0].Cluster.Server == "bad" {
+			if serverOf(p) == "bad" {
 				return down
 			}
 			return nil

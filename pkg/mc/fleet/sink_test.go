@@ -23,7 +23,7 @@ func TestDuplicatePrecedence(t *testing.T) {
 			o.ClusterName = func(*inventory.Profile) multicluster.ClusterName { return "one" }
 		})
 		of := func(name string, year int) *inventory.Profile {
-			p := profile(name, "well")
+			p := profile(name, healthy)
 			p.CreationTimestamp = metav1.NewTime(time.Date(year, 1, 1, 0, 0, 0, 0, time.UTC))
 			return p
 		}

@@ -35,7 +35,7 @@ func lateStarts(t *testing.T, g *WithT, i slowConnector, n int) (*testEnv, []mul
 		o.Connection.StartupLimit, o.Connection.ConnectTimeout, o.Connection.Probe.Interval = 2, 30*time.Second, -1
 	})
 	for c := range n {
-		env.source.put(profile(fmt.Sprintf("c%d", c), "well"))
+		env.source.put(profile(fmt.Sprintf("c%d", c), healthy))
 	}
 	<-reader.ready
 	synctest.Wait()
@@ -227,7 +227,7 @@ func TestSourcesShareSlotOfConnect(t *testing.T) {
 			return reader
 		}, withConnector(slowConnector{}), func(o *fleet.Options) { o.Connection.StartupLimit = 1 })
 		for c := range 3 {
-			env.source.put(profile(fmt.Sprintf("c%d", c), "well"))
+			env.source.put(profile(fmt.Sprintf("c%d", c), healthy))
 		}
 		<-reader.ready
 		g.Expect(time.Since(began)).To(Equal(3*time.Second), "one cluster at a time")

@@ -120,9 +120,9 @@ func TestSlotWaitIsNotTimed(t *testing.T) {
 		})), func(o *fleet.Options) {
 			o.Connection.StartupLimit, o.Connection.ConnectTimeout, o.Connection.Probe.Interval = 1, 2*time.Second, -1
 		})
-		env.source.put(profile("slow", "well"))
+		env.source.put(profile("slow", healthy))
 		synctest.Wait()
-		env.source.put(profile("other", "well"))
+		env.source.put(profile("other", healthy))
 		time.Sleep(2500 * time.Millisecond)
 		synctest.Wait()
 		g.Expect(env.state("fleet/other")()).To(Equal(fleet.Ready), "the slow cluster has lost its slot")
@@ -151,7 +151,7 @@ func TestReconnectUsesHeldSlot(t *testing.T) {
 		})), func(o *fleet.Options) {
 			o.Connection.StartupLimit, o.Connection.ConnectTimeout, o.Connection.Probe.Interval = 1, time.Hour, -1
 		})
-		env.source.put(profile("eu", "well"), profile("us", "well"))
+		env.source.put(profile("eu", healthy), profile("us", healthy))
 		synctest.Wait()
 		listed := env.ClusterNames()
 		g.Expect(listed).To(HaveLen(1))

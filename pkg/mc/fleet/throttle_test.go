@@ -25,7 +25,7 @@ func defaultBackoff(o *fleet.Options) { o.Connection.MinBackoff, o.Connection.Ma
 
 // connectByServer connects fake clusters whose UID is the server.
 var connectByServer = connectorFunc(func(_ context.Context, p *inventory.Profile) (*fleet.Connection, error) {
-	server := p.Status.AccessProviders[0].Cluster.Server
+	server := serverOf(p)
 	return &fleet.Connection{
 		Cluster: fakeCluster{}, Server: server, Fingerprint: server,
 		Probe: func(context.Context) (string, error) { return server, nil },
@@ -57,6 +57,31 @@ func TestAccessFlappingIsThrottled(t *testing.T) {
 		synctest.Wait()
 		g.Expect(count()).To(Equal(before+1), "one change is followed at once")
 		g.Expect(env.status("fleet/eu")).To(And(HaveField("State", fleet.Ready), HaveField("Server", "a")))
+		env.stop()
+	})
+}
+
+func TestInventoryFlappingIsThrottled(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := NewWithT(t)
+		env := start(t, nil, withConnector(connectByServer), defaultBackoff)
+		const flips, every = 100, 100 * time.Millisecond
+		for range flips {
+			env.source.put(profile("eu", "x"))
+			time.Sleep(every / 2)
+			env.source.remove("eu")
+			time.Sleep(every / 2)
+		}
+		g.Expect(len(env.aware.of("fleet/eu"))).To(BeNumerically("~", 8, 1))
+
+		env.source.put(profile("eu", "x"), profile("us", "x"))
+		synctest.Wait()
+		g.Expect(env.status("fleet/eu")).To(And(HaveField("State", fleet.Backoff), HaveField("Reason", fleet.Added),
+			HaveField("LastError", ContainSubstring("removed and added again too often"))))
+		g.Expect(env.state("fleet/us")()).To(Equal(fleet.Ready), "other clusters are not throttled")
+		time.Sleep(10 * time.Second) // the delay was 8 s to 9.6 s at the last time
+		synctest.Wait()
+		g.Expect(env.state("fleet/eu")()).To(Equal(fleet.Ready))
 		env.stop()
 	})
 }
