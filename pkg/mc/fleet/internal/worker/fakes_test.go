@@ -6,7 +6,6 @@ package worker_test
 import (
 	"context"
 	"errors"
-	"slices"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -58,7 +57,7 @@ type testEnv struct {
 	options *worker.Options
 	running sync.WaitGroup
 
-	mu          sync.Mutex // guards what follows, fields of the backend may be set before synctest.Wait returns
+	mu          sync.Mutex // guards the next four fields
 	transitions []string
 	engaged     []*worker.Cluster
 	connections []*fakeConnection
@@ -225,7 +224,6 @@ type fakeConnection struct {
 
 	mu       sync.Mutex // guards what follows
 	server   string
-	switched []*fakeConnection // that this one has taken over
 	released bool
 	takenBy  *fakeConnection
 }
@@ -286,7 +284,6 @@ func (c *fakeConnection) Switch(next worker.Connection) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.server = server
-	c.switched = append(c.switched, n)
 	return true
 }
 
@@ -346,15 +343,4 @@ func (e *testEnv) is(g *WithT, state worker.State, reason worker.Reason, lastErr
 	} else {
 		g.ExpectWithOffset(1, status.LastError).To(ContainSubstring(lastError))
 	}
-}
-
-// servers returns the servers of all connections so far.
-func (e *testEnv) servers() []string {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	var servers []string
-	for _, c := range slices.Clone(e.connections) {
-		servers = append(servers, c.get())
-	}
-	return servers
 }

@@ -30,16 +30,17 @@ type Throttle struct {
 	used      bool      // by a worker before
 }
 
-// NewThrottle returns a Throttle with delays between min and max.
-func NewThrottle(min, max time.Duration) *Throttle {
-	t := &Throttle{min: min, max: max}
+// NewThrottle returns a Throttle with delays in these bounds.
+func NewThrottle(shortest, longest time.Duration) *Throttle {
+	t := &Throttle{min: shortest, max: longest}
 	t.Reset()
 	return t
 }
 
-// NewBackoff returns delays that double from min to max, with 20 % jitter.
-func NewBackoff(min, max time.Duration) wait.Backoff {
-	return wait.Backoff{Duration: min, Factor: 2, Jitter: 0.2, Steps: 32, Cap: max}
+// NewBackoff returns delays that double from the shortest to the longest, with 20 %
+// jitter.
+func NewBackoff(shortest, longest time.Duration) wait.Backoff {
+	return wait.Backoff{Duration: shortest, Factor: 2, Jitter: 0.2, Steps: 32, Cap: longest}
 }
 
 // Begin is called by each new worker. It reports whether the worker follows a
@@ -94,9 +95,9 @@ type throttleUse struct {
 	unused   *list.Element // nil if there are users
 }
 
-// NewThrottles returns Throttles with delays between min and max.
-func NewThrottles(min, max time.Duration) *Throttles {
-	return &Throttles{min: min, max: max, byName: map[multicluster.ClusterName]*throttleUse{}}
+// NewThrottles returns Throttles with delays in these bounds.
+func NewThrottles(shortest, longest time.Duration) *Throttles {
+	return &Throttles{min: shortest, max: longest, byName: map[multicluster.ClusterName]*throttleUse{}}
 }
 
 // Acquire returns the Throttle of the name. It must be released.
