@@ -168,7 +168,7 @@ func TestRevokedTokenDegradesCluster(t *testing.T) {
 
 	p.runs("echo out of order >&2; exit 1")
 	c.RevokeToken("first")
-	e.awaitState(c, fleet.Degraded, "does not accept the credentials")
+	e.awaitState(c, fleet.Degraded, "rejected the credentials")
 	e.checkReconciles(good)
 	c.AddToken("second", "user")
 	p.prints("second")
