@@ -16,6 +16,7 @@ import (
 	clientcmdv1 "k8s.io/client-go/tools/clientcmd/api/v1"
 
 	"github.com/rollcall-dev/rollcall/pkg/credentials"
+	"github.com/rollcall-dev/rollcall/pkg/credentials/providerfile"
 )
 
 func digestOf(t *testing.T, path string) string {
@@ -48,7 +49,7 @@ func TestOnlyAllowedCommandsAreKnown(t *testing.T) {
 			provider := plain("fake")
 			provider.ExecConfig.Command = test.command
 			resolver, err := credentials.New(credentials.Options{
-				Providers:       []credentials.Provider{provider},
+				Providers:       []providerfile.Provider{provider},
 				PluginDirs:      []string{"/plugins"},
 				AllowedCommands: []credentials.AllowedCommand{{Command: test.allowed}},
 			})
@@ -95,7 +96,7 @@ func TestDigests(t *testing.T) {
 			g := NewWithT(t)
 			plugin, server := newFakePlugin(t), newServer(t, "Bearer t1")
 			plugin.answer("t1", future())
-			resolver := newResolver(t, credentials.Options{Providers: []credentials.Provider{plugin.provider()}, AllowedCommands: test.allowed})
+			resolver := newResolver(t, credentials.Options{Providers: []providerfile.Provider{plugin.provider()}, AllowedCommands: test.allowed})
 			_, _, err := get(httpClient(t, resolve(t, resolver, server.profile("c1")).RESTConfig()), server.URL)
 			if test.ok {
 				g.Expect(err).NotTo(HaveOccurred())
@@ -122,7 +123,7 @@ func TestDigestsAreTakenBeforeEachRun(t *testing.T) {
 	provider := plain("fake")
 	provider.ExecConfig.Command, provider.ExecConfig.Env = "script", nil
 	resolver := newResolver(t, credentials.Options{
-		Providers:       []credentials.Provider{provider},
+		Providers:       []providerfile.Provider{provider},
 		PluginDirs:      []string{dir},
 		AllowedCommands: []credentials.AllowedCommand{{Command: "script", SHA256: []string{digestOf(t, script)}}},
 	})
@@ -155,8 +156,8 @@ func TestTheEnvironmentOfAPlugin(t *testing.T) {
 			plugin, server := newFakePlugin(t), newServer(t, "Bearer t1")
 			plugin.answer("t1", future())
 			provider := plugin.provider()
-			provider.InheritedEnvVars = test.inherited
-			resolver := newResolver(t, credentials.Options{Providers: []credentials.Provider{provider}})
+			provider.Rollcall.InheritedEnvVars = test.inherited
+			resolver := newResolver(t, credentials.Options{Providers: []providerfile.Provider{provider}})
 			getAll(t, httpClient(t, resolve(t, resolver, server.profile("c1")).RESTConfig()), server.URL, 1, 200)
 			var got []string
 			for _, name := range []string{"HTTPS_PROXY", "ROLLCALL_TEST_ONE", "ROLLCALL_TEST_TWO"} {
@@ -187,9 +188,9 @@ func TestVariablesThatProfilesMaySet(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			g := NewWithT(t)
 			provider := plain("fake")
-			provider.ProfileSourcedEnvVarsPolicy = credentials.ProfileSourcedEnvVarsReplace
-			provider.AllowedProfileEnvVars = test.allowed
-			resolver := newResolver(t, credentials.Options{Providers: []credentials.Provider{provider}})
+			provider.ProfileSourcedEnvVarsPolicy = providerfile.ProfileSourcedEnvVarsReplace
+			provider.Rollcall.AllowedProfileEnvVars = test.allowed
+			resolver := newResolver(t, credentials.Options{Providers: []providerfile.Provider{provider}})
 			_, err := resolver.Resolve(t.Context(), profileOf("c1", clientcmdv1.Cluster{
 				Server:     "https://c1",
 				Extensions: []clientcmdv1.NamedExtension{extension(envsExtension, test.variables)},

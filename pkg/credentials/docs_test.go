@@ -16,6 +16,7 @@ import (
 	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"github.com/rollcall-dev/rollcall/pkg/credentials"
+	"github.com/rollcall-dev/rollcall/pkg/credentials/providerfile"
 )
 
 const docs = "../../docs"
@@ -31,7 +32,7 @@ func page(t *testing.T, path ...string) string {
 
 func TestTheReferenceNamesEveryField(t *testing.T) {
 	reference := page(t, docs, "credentials.md")
-	for _, kind := range []reflect.Type{reflect.TypeFor[credentials.Provider](), reflect.TypeFor[clientcmdapi.ExecConfig]()} {
+	for _, kind := range []reflect.Type{reflect.TypeFor[providerfile.Provider](), reflect.TypeFor[providerfile.Extensions](), reflect.TypeFor[clientcmdapi.ExecConfig]()} {
 		for field := range kind.Fields() {
 			name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
 			if name != "" && name != "-" && !strings.Contains(reference, "| `"+name+"` |") {

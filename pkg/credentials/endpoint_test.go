@@ -14,6 +14,7 @@ import (
 	clientcmdv1 "k8s.io/client-go/tools/clientcmd/api/v1"
 
 	"github.com/rollcall-dev/rollcall/pkg/credentials"
+	"github.com/rollcall-dev/rollcall/pkg/credentials/providerfile"
 )
 
 func TestEndpointsRefused(t *testing.T) {
@@ -37,7 +38,7 @@ func TestEndpointsRefused(t *testing.T) {
 		{"a server that is no URL", clientcmdv1.Cluster{Server: "https://c1:port"}, credentials.ErrInvalidProfile, `server: "https://c1:port" is not a URL like https://host:port`},
 		{"no verification of the server", clientcmdv1.Cluster{Server: "https://c1", InsecureSkipTLSVerify: true}, credentials.ErrDenied, "insecure-skip-tls-verify"},
 		{"a CA that is none", clientcmdv1.Cluster{Server: "https://c1", CertificateAuthorityData: []byte("hello")}, credentials.ErrInvalidProfile, "certificate-authority-data"},
-		{"a CA by path", clientcmdv1.Cluster{Server: "https://c1", CertificateAuthority: "/etc/passwd"}, credentials.ErrInvalidProfile, "certificate-authority: a path means nothing"},
+		{"a CA by path", clientcmdv1.Cluster{Server: "https://c1", CertificateAuthority: "/etc/passwd"}, credentials.ErrInvalidProfile, "certificate-authority: a profile cannot name a file"},
 		{"a proxy that is no URL", clientcmdv1.Cluster{Server: "https://c1", ProxyURL: "http://proxy:x"}, credentials.ErrInvalidProfile, `proxy-url: "http://proxy:x" is not a URL like http://host:port`},
 		{"a proxy and a port", clientcmdv1.Cluster{Server: "https://c1", ProxyURL: "proxy:3128"}, credentials.ErrInvalidProfile, `proxy-url: "proxy:3128" is not a URL like http://host:port`},
 		{"a proxy's password and no scheme", clientcmdv1.Cluster{Server: "https://c1", ProxyURL: "me:s3cret@proxy:3128"}, credentials.ErrInvalidProfile, "proxy-url: not a URL like http://host:port"},
@@ -58,7 +59,7 @@ func TestEndpointsRefused(t *testing.T) {
 			g := NewWithT(t)
 			provider := plain("fake")
 			provider.ExecConfig.ProvideClusterInfo = true
-			resolver := newResolver(t, credentials.Options{Providers: []credentials.Provider{provider}})
+			resolver := newResolver(t, credentials.Options{Providers: []providerfile.Provider{provider}})
 			_, err := resolver.Resolve(t.Context(), profileOf("c1", test.cluster))
 			g.Expect(err).To(MatchError(test.kind))
 			g.Expect(err).To(MatchError(ContainSubstring(test.text)))
@@ -71,7 +72,7 @@ func TestEndpointsRefused(t *testing.T) {
 func TestLargeCAPassesWithoutClusterInfo(t *testing.T) {
 	g := NewWithT(t)
 	ca := newServer(t).ca()
-	resolver := newResolver(t, credentials.Options{Providers: []credentials.Provider{plain("fake")}})
+	resolver := newResolver(t, credentials.Options{Providers: []providerfile.Provider{plain("fake")}})
 	_, err := resolver.Resolve(t.Context(), profileOf("c1", clientcmdv1.Cluster{
 		Server: "https://c1", CertificateAuthorityData: bytes.Repeat(ca, 200<<10/len(ca)),
 	}))
@@ -109,8 +110,8 @@ func TestAllowedServers(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			g := NewWithT(t)
 			provider := plain("fake")
-			provider.AllowedServers = test.allowed
-			resolver := newResolver(t, credentials.Options{Providers: []credentials.Provider{provider}})
+			provider.Rollcall.AllowedServers = test.allowed
+			resolver := newResolver(t, credentials.Options{Providers: []providerfile.Provider{provider}})
 			_, err := resolver.Resolve(t.Context(), profileOf("c1", clientcmdv1.Cluster{Server: test.server}))
 			if test.denied {
 				g.Expect(err).To(MatchError(credentials.ErrDenied))
@@ -140,8 +141,8 @@ func TestAllowedProxies(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			g := NewWithT(t)
 			provider := plain("fake")
-			provider.AllowedServers, provider.AllowedProxies = test.servers, test.proxies
-			resolver := newResolver(t, credentials.Options{Providers: []credentials.Provider{provider}})
+			provider.Rollcall.AllowedServers, provider.Rollcall.AllowedProxies = test.servers, test.proxies
+			resolver := newResolver(t, credentials.Options{Providers: []providerfile.Provider{provider}})
 			_, err := resolver.Resolve(t.Context(), profileOf("c1", clientcmdv1.Cluster{Server: "https://c1", ProxyURL: test.proxy}))
 			if !test.denied {
 				g.Expect(err).NotTo(HaveOccurred())
@@ -163,8 +164,8 @@ func TestPlainHTTPIsForThoseWhoAllowIt(t *testing.T) {
 	}))
 	t.Cleanup(server.Close)
 	provider := plugin.provider()
-	provider.AllowPlainHTTP = true
-	resolver := newResolver(t, credentials.Options{Providers: []credentials.Provider{provider}})
+	provider.Rollcall.AllowPlainHTTP = true
+	resolver := newResolver(t, credentials.Options{Providers: []providerfile.Provider{provider}})
 	client := httpClient(t, resolve(t, resolver, profileOf("c1", clientcmdv1.Cluster{Server: server.URL})).RESTConfig())
 	_, _, err := get(client, server.URL)
 	g.Expect(err).NotTo(HaveOccurred())
@@ -181,8 +182,8 @@ func TestWhatTheProfileSaysAboutTheConnectionIsKept(t *testing.T) {
 	g := NewWithT(t)
 	server := newServer(t)
 	provider := plain("fake")
-	provider.AllowInsecureSkipTLSVerify = true
-	resolver := newResolver(t, credentials.Options{Providers: []credentials.Provider{provider}})
+	provider.Rollcall.AllowInsecureSkipTLSVerify = true
+	resolver := newResolver(t, credentials.Options{Providers: []providerfile.Provider{provider}})
 
 	access := resolve(t, resolver, profileOf("c1", clientcmdv1.Cluster{
 		Server: server.URL, TLSServerName: "c1.example.com", CertificateAuthorityData: server.ca(),

@@ -18,6 +18,7 @@ import (
 
 	"github.com/rollcall-dev/rollcall/pkg/credentials"
 	"github.com/rollcall-dev/rollcall/pkg/credentials/plugin"
+	"github.com/rollcall-dev/rollcall/pkg/credentials/providerfile"
 )
 
 // granting is a plugin whose token is made of its flag and its config.
@@ -51,12 +52,12 @@ func (p *granting) Credential(ctx context.Context, request plugin.Request) (*plu
 
 func named(name string) string { return fmt.Sprintf(`{"name":%q}`, name) }
 
-func inProcess(newPlugin func() plugin.Plugin, change ...func(*credentials.Provider)) credentials.Options {
-	provider := credentials.Provider{Name: "fake", InProcess: "granting"}
+func inProcess(newPlugin func() plugin.Plugin, change ...func(*providerfile.Provider)) credentials.Options {
+	provider := providerfile.Provider{Name: "fake", Rollcall: providerfile.Extensions{InProcess: "granting"}}
 	for _, f := range change {
 		f(&provider)
 	}
-	return credentials.Options{Plugins: []func() plugin.Plugin{newPlugin}, Providers: []credentials.Provider{provider}}
+	return credentials.Options{Plugins: []func() plugin.Plugin{newPlugin}, Providers: []providerfile.Provider{provider}}
 }
 
 func TestPluginsInThisProcess(t *testing.T) {
@@ -70,8 +71,8 @@ func TestPluginsInThisProcess(t *testing.T) {
 	g.Expect(err).To(MatchError(credentials.ErrNotPortable))
 
 	// Arguments are the binary's, and each profile has its own.
-	resolver = newResolver(t, inProcess(newGranting, func(p *credentials.Provider) {
-		p.ProfileSourcedCLIArgsPolicy = credentials.ProfileSourcedCLIArgsAppend
+	resolver = newResolver(t, inProcess(newGranting, func(p *providerfile.Provider) {
+		p.ProfileSourcedCLIArgsPolicy = providerfile.ProfileSourcedCLIArgsAppend
 		p.ExecConfig = &clientcmdapi.ExecConfig{
 			APIVersion: "client.authentication.k8s.io/v1beta1", Command: "/plugins/granting", ProvideClusterInfo: true,
 		}
@@ -119,7 +120,7 @@ func TestFailuresInThisProcess(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			g := NewWithT(t)
 			server := newServer(t)
-			options := inProcess(grantingThat(test.act), func(p *credentials.Provider) {
+			options := inProcess(grantingThat(test.act), func(p *providerfile.Provider) {
 				p.ExecConfig = &clientcmdapi.ExecConfig{
 					APIVersion: "client.authentication.k8s.io/v1", Args: test.args, ProvideClusterInfo: true,
 				}
@@ -236,7 +237,7 @@ func TestTooLongAnAnswerInThisProcess(t *testing.T) {
 	server := newServer(t)
 	resolver := newResolver(t, credentials.Options{
 		Plugins:   []func() plugin.Plugin{func() plugin.Plugin { return &verbose{} }},
-		Providers: []credentials.Provider{{Name: "fake", InProcess: "verbose"}},
+		Providers: []providerfile.Provider{{Name: "fake", Rollcall: providerfile.Extensions{InProcess: "verbose"}}},
 	})
 	_, _, err := get(httpClient(t, resolve(t, resolver, server.profile("c1")).RESTConfig()), server.URL)
 	g.Expect(err).To(MatchError(credentials.ErrInvalidOutput))

@@ -17,12 +17,13 @@ import (
 	clientcmdv1 "k8s.io/client-go/tools/clientcmd/api/v1"
 
 	"github.com/rollcall-dev/rollcall/pkg/credentials"
+	"github.com/rollcall-dev/rollcall/pkg/credentials/providerfile"
 )
 
 // onePlugin returns a resolver whose only provider is the plugin.
 func onePlugin(t testing.TB, plugin *fakePlugin) *credentials.Resolver {
 	t.Helper()
-	return newResolver(t, credentials.Options{Providers: []credentials.Provider{plugin.provider()}})
+	return newResolver(t, credentials.Options{Providers: []providerfile.Provider{plugin.provider()}})
 }
 
 // getAll sends n requests at once and expects the status of each.
@@ -145,7 +146,7 @@ func TestARunBecauseOfA401IsLogged(t *testing.T) {
 			var log syncBuffer
 			plugin, server := newFakePlugin(t), newServer(t, "Bearer s3cret-1")
 			plugin.answer("s3cret-1", future())
-			resolver := newResolver(t, credentials.Options{Providers: []credentials.Provider{plugin.provider()}, Logger: log.logger()})
+			resolver := newResolver(t, credentials.Options{Providers: []providerfile.Provider{plugin.provider()}, Logger: log.logger()})
 			client := httpClient(t, resolve(t, resolver, server.profile("c1")).RESTConfig())
 			getAll(t, client, server.URL, 1, 200)
 			g.Expect(log.String()).To(BeEmpty())

@@ -14,6 +14,7 @@ import (
 	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"github.com/rollcall-dev/rollcall/pkg/credentials/internal/authn"
+	"github.com/rollcall-dev/rollcall/pkg/credentials/providerfile"
 )
 
 // metrics are those of all resolvers, in controller-runtime's registry. Their
@@ -210,7 +211,7 @@ type knownProviders struct {
 }
 
 // set makes these the providers that are known.
-func (k *knownProviders) set(lists ...[]Provider) {
+func (k *knownProviders) set(lists ...[]providerfile.Provider) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.closed {

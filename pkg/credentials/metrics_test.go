@@ -15,6 +15,7 @@ import (
 	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"github.com/rollcall-dev/rollcall/pkg/credentials"
+	"github.com/rollcall-dev/rollcall/pkg/credentials/providerfile"
 )
 
 // series returns the values of a metric by its label values, "provider/outcome".
@@ -68,7 +69,7 @@ func TestOutcomesAreCounted(t *testing.T) {
 			g := NewWithT(t)
 			plugin, server := newFakePlugin(t), newServer(t, "Bearer t1")
 			plugin.set("answer", execCredential(v1, nil))
-			options := credentials.Options{Providers: []credentials.Provider{plugin.provider()}}
+			options := credentials.Options{Providers: []providerfile.Provider{plugin.provider()}}
 			test.prepare(plugin, &options)
 			access := resolve(t, newResolver(t, options), server.profile("c1"))
 			client := httpClient(t, access.RESTConfig())
@@ -97,7 +98,7 @@ func TestRunsInFlightAndTimeToExpiry(t *testing.T) {
 	plugin.shut()
 	provider := plugin.provider()
 	provider.ExecConfig.ProvideClusterInfo = true
-	resolver := newResolver(t, credentials.Options{Providers: []credentials.Provider{provider}})
+	resolver := newResolver(t, credentials.Options{Providers: []providerfile.Provider{provider}})
 	client := httpClient(t, resolve(t, resolver, server.profile("c1", extension(configExtension, `{"n":1}`))).RESTConfig())
 	done := make(chan error)
 	go func() {

@@ -16,6 +16,7 @@ import (
 	clientcmdv1 "k8s.io/client-go/tools/clientcmd/api/v1"
 
 	"github.com/rollcall-dev/rollcall/pkg/credentials"
+	"github.com/rollcall-dev/rollcall/pkg/credentials/providerfile"
 )
 
 // TestBothFormsAgree runs the same plugin by this package and by client-go.
@@ -47,12 +48,12 @@ func TestBothFormsAgree(t *testing.T) {
 			plugin, server := newFakePlugin(t), newServer(t, "Bearer t1")
 			plugin.set("answer", execCredential("client.authentication.k8s.io/"+test.apiVersion, map[string]string{"token": "t1"}))
 			provider := plugin.provider()
-			provider.AllowInsecureSkipTLSVerify = true
-			provider.ProfileSourcedCLIArgsPolicy = credentials.ProfileSourcedCLIArgsAppend
-			provider.ProfileSourcedEnvVarsPolicy = credentials.ProfileSourcedEnvVarsReplace
+			provider.Rollcall.AllowInsecureSkipTLSVerify = true
+			provider.ProfileSourcedCLIArgsPolicy = providerfile.ProfileSourcedCLIArgsAppend
+			provider.ProfileSourcedEnvVarsPolicy = providerfile.ProfileSourcedEnvVarsReplace
 			provider.ExecConfig.ProvideClusterInfo = test.info
 			provider.ExecConfig.APIVersion = "client.authentication.k8s.io/" + test.apiVersion
-			resolver := newResolver(t, credentials.Options{Providers: []credentials.Provider{provider}})
+			resolver := newResolver(t, credentials.Options{Providers: []providerfile.Provider{provider}})
 			profile := server.profile("c1")
 			test.change(&profile.Status.AccessProviders[0].Cluster)
 			access := resolve(t, resolver, profile)
@@ -79,7 +80,7 @@ func TestTheRequestToThePlugin(t *testing.T) {
 	plugin.answer("t1", future())
 	provider := plugin.provider()
 	provider.ExecConfig.ProvideClusterInfo = true
-	resolver := newResolver(t, credentials.Options{Providers: []credentials.Provider{provider}})
+	resolver := newResolver(t, credentials.Options{Providers: []providerfile.Provider{provider}})
 	profile := server.profile("c1", extension(configExtension, `{"clusterName":"c9"}`))
 	getAll(t, httpClient(t, resolve(t, resolver, profile).RESTConfig()), server.URL, 1, 200)
 
@@ -96,7 +97,7 @@ func TestTheRequestToThePlugin(t *testing.T) {
 
 func TestPortableConfigIsPinned(t *testing.T) {
 	g := NewWithT(t)
-	exec := resolve(t, newResolver(t, credentials.Options{Providers: []credentials.Provider{plain("fake")}}),
+	exec := resolve(t, newResolver(t, credentials.Options{Providers: []providerfile.Provider{plain("fake")}}),
 		profileOf("c1", clientcmdv1.Cluster{Server: "https://c1"})).PortableRESTConfig().ExecProvider
 	g.Expect(exec.InteractiveMode).To(Equal(clientcmdapi.NeverExecInteractiveMode))
 	g.Expect(exec.PluginPolicy).To(Equal(clientcmdapi.PluginPolicy{
@@ -148,7 +149,7 @@ func TestWherePluginsAreLookedFor(t *testing.T) {
 			provider.ExecConfig.Command = test.command
 			provider.ExecConfig.InstallHint = "ask the platform team"
 			resolver := newResolver(t, credentials.Options{
-				Providers:  []credentials.Provider{provider},
+				Providers:  []providerfile.Provider{provider},
 				PluginDirs: []string{first, second},
 			})
 			access := resolve(t, resolver, server.profile("c1"))

@@ -17,6 +17,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/rollcall-dev/rollcall/pkg/credentials"
+	"github.com/rollcall-dev/rollcall/pkg/credentials/providerfile"
 )
 
 func TestReleaseEndsWatchesAndRequests(t *testing.T) {
@@ -121,7 +122,7 @@ func TestCloseEndsEverything(t *testing.T) {
 	before := goleak.IgnoreCurrent()
 	slowProvider := slow.provider()
 	slowProvider.Name = "slow"
-	resolver := newResolver(t, credentials.Options{Providers: []credentials.Provider{plugin.provider(), slowProvider}})
+	resolver := newResolver(t, credentials.Options{Providers: []providerfile.Provider{plugin.provider(), slowProvider}})
 
 	client := httpClient(t, resolve(t, resolver, server.profile("c1")).RESTConfig())
 	watch, err := client.Get(server.URL + "/watch")

@@ -18,6 +18,7 @@ import (
 	. "github.com/onsi/gomega"
 
 	"github.com/rollcall-dev/rollcall/pkg/credentials"
+	"github.com/rollcall-dev/rollcall/pkg/credentials/providerfile"
 )
 
 func TestAFailingPluginIsNotRunPerRequest(t *testing.T) {
@@ -55,7 +56,7 @@ func TestAnswersThatAreOfNoUse(t *testing.T) {
 		{"no status", `{"kind":"ExecCredential","apiVersion":"` + v1 + `"}`, credentials.ErrInvalidOutput, "there is no status"},
 		{"an empty status", execCredential(v1, nil), credentials.ErrInvalidOutput, "there is no status"},
 		{"a token of white space", execCredential(v1, map[string]string{"token": " \n"}), credentials.ErrInvalidOutput, "neither a token nor a client certificate"},
-		{"a token with a line break", execCredential(v1, map[string]string{"token": "s3cret\nX-Evil: 1"}), credentials.ErrInvalidOutput, "characters that no header may have"},
+		{"a token with a line break", execCredential(v1, map[string]string{"token": "s3cret\nX-Evil: 1"}), credentials.ErrInvalidOutput, "characters that are not allowed in a header"},
 		{"a certificate without a key", execCredential(v1, map[string]string{"clientCertificateData": "s3cret"}), credentials.ErrInvalidOutput, "without clientKeyData"},
 		{"a key that is none", execCredential(v1, map[string]string{"clientCertificateData": "s3cret", "clientKeyData": "s3cret"}), credentials.ErrInvalidOutput, "not a certificate and its key"},
 		{"a token that has expired", execCredential(v1, map[string]string{"token": "s3cret", "expirationTimestamp": "2001-02-03T04:05:06Z"}), credentials.ErrExpired, "expired at 2001-02-03T04:05:06Z"},
@@ -85,7 +86,7 @@ func TestBothVersionsAreAcceptedWhateverWasAsked(t *testing.T) {
 				plugin.set("answer", execCredential("client.authentication.k8s.io/"+answered, map[string]string{"token": "t1"}))
 				provider := plugin.provider()
 				provider.ExecConfig.APIVersion = "client.authentication.k8s.io/" + asked
-				resolver := newResolver(t, credentials.Options{Providers: []credentials.Provider{provider}})
+				resolver := newResolver(t, credentials.Options{Providers: []providerfile.Provider{provider}})
 				getAll(t, httpClient(t, resolve(t, resolver, server.profile("c1")).RESTConfig()), server.URL, 1, 200)
 				g.Expect(plugin.runs()[0].ExecInfo).To(MatchJSON(
 					`{"kind":"ExecCredential","apiVersion":"client.authentication.k8s.io/` + asked + `","spec":{"interactive":false}}`))
@@ -100,7 +101,7 @@ func TestAHangingPluginIsKilledWithItsChildren(t *testing.T) {
 	waitForChild := plugin.leaveChild()
 	plugin.shut()
 	resolver := newResolver(t, credentials.Options{
-		Providers: []credentials.Provider{plugin.provider()},
+		Providers: []providerfile.Provider{plugin.provider()},
 		Timeout:   time.Second,
 	})
 	client := httpClient(t, resolve(t, resolver, server.profile("c1")).RESTConfig())
@@ -185,7 +186,7 @@ func TestOnlySoManyRunsAtOnce(t *testing.T) {
 	g := NewWithT(t)
 	plugins := []*fakePlugin{newFakePlugin(t), newFakePlugin(t), newFakePlugin(t)}
 	server := newServer(t, "Bearer t1")
-	var providers []credentials.Provider
+	var providers []providerfile.Provider
 	for i, plugin := range plugins {
 		plugin.answer("t1", future())
 		plugin.shut()
@@ -223,7 +224,7 @@ func TestAPluginWhoseTurnDoesNotComeIsNotAtFault(t *testing.T) {
 	slow.answer("t1", future())
 	slow.shut()
 	quick.answer("t2", future())
-	providers := []credentials.Provider{slow.provider(), quick.provider()}
+	providers := []providerfile.Provider{slow.provider(), quick.provider()}
 	providers[0].Name, providers[1].Name = "slow", "quick"
 	resolver := newResolver(t, credentials.Options{Providers: providers, MaxConcurrentRuns: 1})
 	clientOf := func(provider string) *http.Client {
@@ -258,7 +259,7 @@ func TestSecretsStayOutOfErrorsAndLogs(t *testing.T) {
 	plugin.answer("s3cret-t0ken", future())
 	plugin.set("stderr", "got s3cret-t0ken\nAuthorization: Bearer an0ther\n{\"password\": \"th1rd\"} eyJhbGciOi.eyJzdWIi.c2ln\n")
 	plugin.set("code", "1")
-	resolver := newResolver(t, credentials.Options{Providers: []credentials.Provider{plugin.provider()}, Logger: log.logger()})
+	resolver := newResolver(t, credentials.Options{Providers: []providerfile.Provider{plugin.provider()}, Logger: log.logger()})
 	access := resolve(t, resolver, server.profile("c1"))
 	config := access.RESTConfig()
 	_, _, err := get(httpClient(t, config), server.URL)
@@ -277,7 +278,7 @@ func TestAPluginThatAnswersAndHangsShowsNoSecret(t *testing.T) {
 	plugin.answer("s3cret-t0ken", future())
 	plugin.set("stderr", "got s3cret-t0ken\n")
 	plugin.pipe("hang")
-	resolver := newResolver(t, credentials.Options{Providers: []credentials.Provider{plugin.provider()}, Timeout: time.Second})
+	resolver := newResolver(t, credentials.Options{Providers: []providerfile.Provider{plugin.provider()}, Timeout: time.Second})
 	_, _, err := get(httpClient(t, resolve(t, resolver, server.profile("c1")).RESTConfig()), server.URL)
 	g.Expect(err).To(MatchError(credentials.ErrTimeout))
 	g.Expect(err).To(MatchError(ContainSubstring("got [redacted]")))

@@ -24,6 +24,7 @@ import (
 	clientcmdv1 "k8s.io/client-go/tools/clientcmd/api/v1"
 
 	"github.com/rollcall-dev/rollcall/pkg/credentials"
+	"github.com/rollcall-dev/rollcall/pkg/credentials/providerfile"
 	"github.com/rollcall-dev/rollcall/pkg/inventory"
 )
 
@@ -139,8 +140,8 @@ func extension(name, content string) clientcmdv1.NamedExtension {
 }
 
 // provider returns the provider "fake", which runs the plugin.
-func (p *fakePlugin) provider() credentials.Provider {
-	return credentials.Provider{
+func (p *fakePlugin) provider() providerfile.Provider {
+	return providerfile.Provider{
 		Name: "fake",
 		ExecConfig: &clientcmdapi.ExecConfig{
 			APIVersion: "client.authentication.k8s.io/v1",

@@ -23,6 +23,7 @@ import (
 
 	"github.com/rollcall-dev/rollcall/internal/realfleet"
 	"github.com/rollcall-dev/rollcall/pkg/credentials"
+	"github.com/rollcall-dev/rollcall/pkg/credentials/providerfile"
 	mcbuilder "github.com/rollcall-dev/rollcall/pkg/mc/builder"
 	mccontroller "github.com/rollcall-dev/rollcall/pkg/mc/controller"
 	mcmanager "github.com/rollcall-dev/rollcall/pkg/mc/manager"
@@ -139,7 +140,7 @@ func start(t *testing.T) *fleet {
 	t.Helper()
 	resolver, err := credentials.New(credentials.Options{
 		PluginDirs: []string{pluginDir},
-		Providers: []credentials.Provider{{
+		Providers: []providerfile.Provider{{
 			Name: realfleet.AccessProvider,
 			ExecConfig: &clientcmdapi.ExecConfig{
 				APIVersion:         "client.authentication.k8s.io/v1",

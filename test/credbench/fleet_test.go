@@ -19,6 +19,7 @@ import (
 	clientcmdv1 "k8s.io/client-go/tools/clientcmd/api/v1"
 
 	"github.com/rollcall-dev/rollcall/pkg/credentials"
+	"github.com/rollcall-dev/rollcall/pkg/credentials/providerfile"
 	"github.com/rollcall-dev/rollcall/pkg/inventory"
 )
 
@@ -45,9 +46,9 @@ func newFleet(t testing.TB, soon time.Duration) *fleet {
 	f := &fleet{t: t, dir: t.TempDir()}
 	plugin := filepath.Join(t.TempDir(), "plugin")
 	check(t, os.WriteFile(plugin, []byte(script), 0o700))
-	resolver, err := credentials.New(credentials.Options{Providers: []credentials.Provider{{
+	resolver, err := credentials.New(credentials.Options{Providers: []providerfile.Provider{{
 		Name:                        "bench",
-		ProfileSourcedCLIArgsPolicy: credentials.ProfileSourcedCLIArgsAppend,
+		ProfileSourcedCLIArgsPolicy: providerfile.ProfileSourcedCLIArgsAppend,
 		ExecConfig: &clientcmdapi.ExecConfig{
 			APIVersion: "client.authentication.k8s.io/v1",
 			Command:    plugin,
