@@ -29,7 +29,7 @@ func digestOf(t *testing.T, path string) string {
 	return hex.EncodeToString(sum[:])
 }
 
-func TestOnlyAllowedCommandsAreKnown(t *testing.T) {
+func TestAllowedCommands(t *testing.T) {
 	for _, test := range []struct {
 		name             string
 		allowed, command string
@@ -65,7 +65,7 @@ func TestOnlyAllowedCommandsAreKnown(t *testing.T) {
 	}
 }
 
-func TestAFileWithACommandThatIsNotAllowedIsNotInForce(t *testing.T) {
+func TestFileWithDisallowedCommand(t *testing.T) {
 	g := NewWithT(t)
 	path := filepath.Join(t.TempDir(), "providers.yaml")
 	replaced(t, path, fileOf())
@@ -109,7 +109,7 @@ func TestDigests(t *testing.T) {
 	}
 }
 
-func TestDigestsAreTakenBeforeEachRun(t *testing.T) {
+func TestDigestIsCheckedBeforeEachRun(t *testing.T) {
 	g := NewWithT(t)
 	server := newServer(t, "Bearer t1", "Bearer t2")
 	dir := t.TempDir()
@@ -137,7 +137,7 @@ func TestDigestsAreTakenBeforeEachRun(t *testing.T) {
 	g.Expect(server.identities()).NotTo(ContainElement("Bearer t2"), "what has another content is not run")
 }
 
-func TestTheEnvironmentOfAPlugin(t *testing.T) {
+func TestPluginEnvironment(t *testing.T) {
 	t.Setenv("ROLLCALL_TEST_ONE", "1")
 	t.Setenv("ROLLCALL_TEST_TWO", "2")
 	t.Setenv("HTTPS_PROXY", "http://127.0.0.1:1")
@@ -173,7 +173,7 @@ func TestTheEnvironmentOfAPlugin(t *testing.T) {
 	}
 }
 
-func TestVariablesThatProfilesMaySet(t *testing.T) {
+func TestAllowedProfileEnvVars(t *testing.T) {
 	for _, test := range []struct {
 		name, variables string
 		allowed         []string

@@ -76,7 +76,7 @@ func TestClientCertificates(t *testing.T) {
 	g.Expect(plugin.runs()).To(HaveLen(2))
 }
 
-func TestANewTokenLeavesConnectionsOpen(t *testing.T) {
+func TestNewTokenKeepsConnections(t *testing.T) {
 	g := NewWithT(t)
 	plugin, server := newFakePlugin(t), newServer(t, "Bearer t1")
 	plugin.answer("t1", future())
@@ -92,7 +92,7 @@ func TestANewTokenLeavesConnectionsOpen(t *testing.T) {
 	g.Eventually(server.watchEnded).Should(Receive())
 }
 
-func TestAnExpiredCertificateIsNoAnswer(t *testing.T) {
+func TestExpiredCertificate(t *testing.T) {
 	g := NewWithT(t)
 	plugin, server := newFakePlugin(t), newServer(t, "one")
 	plugin.answerCertificate("one", time.Now().Add(-time.Minute))
@@ -101,7 +101,7 @@ func TestAnExpiredCertificateIsNoAnswer(t *testing.T) {
 	g.Expect(err).To(MatchError(credentials.ErrExpired))
 }
 
-func TestACertificateThatComesLaterIsPresented(t *testing.T) {
+func TestCertificateAfterFirstConnection(t *testing.T) {
 	g := NewWithT(t)
 	plugin, server := newFakePlugin(t), newServer(t, "Bearer mine", "one")
 	plugin.answerCertificate("one", future())
@@ -117,7 +117,7 @@ func TestACertificateThatComesLaterIsPresented(t *testing.T) {
 	g.Expect(server.identities()).To(Equal([]string{"Bearer mine", "one"}))
 }
 
-func TestACertificateThatIsGivenAgainAfterItsExpiryIsPresented(t *testing.T) {
+func TestSameCertificateAfterExpiry(t *testing.T) {
 	g := NewWithT(t)
 	plugin, server := newFakePlugin(t), newServer(t, "Bearer mine", "one")
 	certificate, key := newCertificate(t, "one", future())

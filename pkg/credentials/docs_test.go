@@ -30,7 +30,7 @@ func page(t *testing.T, path ...string) string {
 	return string(content)
 }
 
-func TestTheReferenceNamesEveryField(t *testing.T) {
+func TestDocsNameEveryField(t *testing.T) {
 	reference := page(t, docs, "credentials.md")
 	for _, kind := range []reflect.Type{reflect.TypeFor[providerfile.Provider](), reflect.TypeFor[providerfile.Extensions](), reflect.TypeFor[clientcmdapi.ExecConfig]()} {
 		for field := range kind.Fields() {
@@ -42,7 +42,7 @@ func TestTheReferenceNamesEveryField(t *testing.T) {
 	}
 }
 
-func TestTheReferenceNamesEveryMetric(t *testing.T) {
+func TestDocsNameEveryMetric(t *testing.T) {
 	reference := page(t, docs, "credentials.md")
 	var collector prometheus.Collector = credentials.Metrics
 	descriptions := make(chan *prometheus.Desc, 100)
@@ -64,7 +64,7 @@ func TestTheReferenceNamesEveryMetric(t *testing.T) {
 	}
 }
 
-func TestTheThreatModelPointsToTestsThatAreThere(t *testing.T) {
+func TestThreatModelLinks(t *testing.T) {
 	model := page(t, docs, "threat-model.md")
 	links := regexp.MustCompile(`\[((?:Test|Fuzz)\w+)\]\(([^)]*)\)`).FindAllStringSubmatch(model, -1)
 	if len(links) < 30 {

@@ -69,7 +69,7 @@ func TestEndpointsRefused(t *testing.T) {
 	}
 }
 
-func TestLargeCAPassesWithoutClusterInfo(t *testing.T) {
+func TestLargeCAWithoutClusterInfo(t *testing.T) {
 	g := NewWithT(t)
 	ca := newServer(t).ca()
 	resolver := newResolver(t, credentials.Options{Providers: []providerfile.Provider{plain("fake")}})
@@ -154,7 +154,7 @@ func TestAllowedProxies(t *testing.T) {
 	}
 }
 
-func TestPlainHTTPIsForThoseWhoAllowIt(t *testing.T) {
+func TestAllowPlainHTTP(t *testing.T) {
 	g := NewWithT(t)
 	plugin := newFakePlugin(t)
 	plugin.answer("t1", future())
@@ -178,7 +178,7 @@ func TestPlainHTTPIsForThoseWhoAllowIt(t *testing.T) {
 	g.Expect(got).To(HaveLen(1))
 }
 
-func TestWhatTheProfileSaysAboutTheConnectionIsKept(t *testing.T) {
+func TestConnectionSettingsOfProfile(t *testing.T) {
 	g := NewWithT(t)
 	server := newServer(t)
 	provider := plain("fake")

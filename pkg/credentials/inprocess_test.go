@@ -60,7 +60,7 @@ func inProcess(newPlugin func() plugin.Plugin, change ...func(*providerfile.Prov
 	return credentials.Options{Plugins: []func() plugin.Plugin{newPlugin}, Providers: []providerfile.Provider{provider}}
 }
 
-func TestPluginsInThisProcess(t *testing.T) {
+func TestInProcess(t *testing.T) {
 	g := NewWithT(t)
 	server := newServer(t, "Bearer t-c1", "Bearer x-c2")
 	resolver := newResolver(t, inProcess(newGranting))
@@ -84,7 +84,7 @@ func TestPluginsInThisProcess(t *testing.T) {
 	g.Expect(c1.PortableRESTConfig().ExecProvider.Command).To(Equal("/plugins/granting"), "with a command, the binary does it elsewhere")
 }
 
-func TestOneRunInThisProcessForManyRequests(t *testing.T) {
+func TestInProcessOneRunForManyRequests(t *testing.T) {
 	g := NewWithT(t)
 	var mu sync.Mutex
 	runs := 0
@@ -102,7 +102,7 @@ func TestOneRunInThisProcessForManyRequests(t *testing.T) {
 	g.Expect(runs).To(Equal(1))
 }
 
-func TestFailuresInThisProcess(t *testing.T) {
+func TestInProcessFailures(t *testing.T) {
 	for _, test := range []struct {
 		name, config string
 		act          func(context.Context) error
@@ -140,7 +140,7 @@ func TestFailuresInThisProcess(t *testing.T) {
 	}
 }
 
-func TestAPluginThatPanicsBeforeItIsAskedIsNoCrash(t *testing.T) {
+func TestInProcessPanicBeforeRun(t *testing.T) {
 	g := NewWithT(t)
 	first := true
 	options := inProcess(func() plugin.Plugin {
@@ -158,7 +158,7 @@ func TestAPluginThatPanicsBeforeItIsAskedIsNoCrash(t *testing.T) {
 	g.Expect(err.Error()).NotTo(ContainSubstring("s3cret"))
 }
 
-func TestAPluginThatDoesNotReturnIsLeftAloneAndNotDoubled(t *testing.T) {
+func TestInProcessPluginThatHangs(t *testing.T) {
 	g := NewWithT(t)
 	gate := make(chan struct{})
 	entered := make(chan struct{}, 10)
@@ -198,7 +198,7 @@ func TestAPluginThatDoesNotReturnIsLeftAloneAndNotDoubled(t *testing.T) {
 	}, "20s").Should(Succeed(), "and is, once it has returned")
 }
 
-func TestReleaseAndCloseEndRunsInThisProcess(t *testing.T) {
+func TestInProcessReleaseAndClose(t *testing.T) {
 	for _, test := range []struct {
 		name string
 		end  func(*credentials.Resolver, *credentials.Access)
@@ -232,7 +232,7 @@ func TestReleaseAndCloseEndRunsInThisProcess(t *testing.T) {
 	}
 }
 
-func TestTooLongAnAnswerInThisProcess(t *testing.T) {
+func TestInProcessOutputTooLong(t *testing.T) {
 	g := NewWithT(t)
 	server := newServer(t)
 	resolver := newResolver(t, credentials.Options{

@@ -4,6 +4,7 @@
 package credentials_test
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -16,7 +17,68 @@ import (
 	"github.com/rollcall-dev/rollcall/pkg/credentials/providerfile"
 )
 
-func TestAMissingPluginIsLoggedOnceWhenTheFileIsRead(t *testing.T) {
+func TestLocatePlugin(t *testing.T) {
+	first, second := t.TempDir(), t.TempDir()
+	link := func(dir, name string) {
+		if err := os.Symlink(executable(t), filepath.Join(dir, name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	link(first, "both")
+	link(second, "both")
+	link(second, "second")
+	for _, text := range []string{filepath.Join(first, "text"), filepath.Join(second, "later")} {
+		if err := os.WriteFile(text, nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Mkdir(filepath.Join(first, "folder"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	onPath := t.TempDir()
+	link(onPath, "on-path")
+	t.Setenv("PATH", onPath)
+	t.Chdir(onPath)
+
+	for _, test := range []struct {
+		name, command, path, text string
+	}{
+		{"the first folder wins", "both", first + "/both", ""},
+		{"the second is looked in too", "second", second + "/second", ""},
+		{"neither PATH nor the working directory is", "on-path", first + "/on-path", `"on-path" is in none of ` + first + ", " + second},
+		{"a file without the permission does not do", "text", first + "/text", first + "/text: not executable"},
+		{"nor does one in the second folder", "later", second + "/later", second + "/later: not executable"},
+		{"a folder does not do", "folder", first + "/folder", first + "/folder: not a file"},
+		{"an absolute path is looked for nowhere else", first + "/second", first + "/second", first + "/second: no such file or directory"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			g := NewWithT(t)
+			plugin, server := newFakePlugin(t), newServer(t, "Bearer t1")
+			plugin.answer("t1", future())
+			provider := plugin.provider()
+			provider.ExecConfig.Command = test.command
+			provider.ExecConfig.InstallHint = "ask the platform team"
+			resolver := newResolver(t, credentials.Options{
+				Providers:  []providerfile.Provider{provider},
+				PluginDirs: []string{first, second},
+			})
+			access := resolve(t, resolver, server.profile("c1"))
+			g.Expect(access.PortableRESTConfig().ExecProvider.Command).To(Equal(test.path))
+			_, _, err := get(httpClient(t, access.RESTConfig()), server.URL)
+			if test.text == "" {
+				g.Expect(err).NotTo(HaveOccurred())
+				return
+			}
+			g.Expect(err).To(MatchError(credentials.ErrPluginMissing))
+			g.Expect(err).To(MatchError(HaveSuffix("plugin missing: %s: ask the platform team", test.text)))
+			var failed *credentials.RunError
+			g.Expect(errors.As(err, &failed)).To(BeTrue())
+			g.Expect(failed.InstallHint).To(Equal("ask the platform team"))
+		})
+	}
+}
+
+func TestMissingPluginIsLogged(t *testing.T) {
 	g := NewWithT(t)
 	var lines []string
 	dir := t.TempDir()
@@ -54,7 +116,7 @@ func TestAMissingPluginIsLoggedOnceWhenTheFileIsRead(t *testing.T) {
 	g.Expect(logged()).To(ConsistOf(ContainSubstring("Provider file changed"), ContainSubstring(`"provider"="of gone"`)))
 }
 
-func TestAScriptWithoutAFirstLineSaysWhatIsMissing(t *testing.T) {
+func TestScriptWithoutInterpreter(t *testing.T) {
 	g := NewWithT(t)
 	script := filepath.Join(t.TempDir(), "script")
 	g.Expect(os.WriteFile(script, []byte("echo hello\n"), 0o700)).To(Succeed())

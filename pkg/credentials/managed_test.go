@@ -67,7 +67,7 @@ func TestOneRunForManyRequestsWith401(t *testing.T) {
 	g.Expect(plugin.runs()).To(HaveLen(2), "one run for all that used the old token")
 }
 
-func TestOneRunForAccessesThatDoNotDiffer(t *testing.T) {
+func TestOneRunForEqualAccesses(t *testing.T) {
 	g := NewWithT(t)
 	plugin := newFakePlugin(t)
 	plugin.answer("t1", future())
@@ -79,7 +79,7 @@ func TestOneRunForAccessesThatDoNotDiffer(t *testing.T) {
 	g.Expect(plugin.runs()).To(HaveLen(1), "the plugin is told nothing of the cluster")
 }
 
-func TestRequestsAreRepeatedWithTheirBody(t *testing.T) {
+func TestRepeatedRequestHasItsBody(t *testing.T) {
 	for _, test := range []struct {
 		name   string
 		body   io.Reader
@@ -118,7 +118,7 @@ func TestRequestsAreRepeatedWithTheirBody(t *testing.T) {
 	}
 }
 
-func TestThe401IsTheCallersWhereThePluginHasNothingBetter(t *testing.T) {
+func TestUnauthorizedWithSameToken(t *testing.T) {
 	g := NewWithT(t)
 	plugin, server := newFakePlugin(t), newServer(t)
 	plugin.answer("t1", future())
@@ -131,7 +131,7 @@ func TestThe401IsTheCallersWhereThePluginHasNothingBetter(t *testing.T) {
 	g.Expect(plugin.runs()).To(HaveLen(2), "nor is the plugin run again at once")
 }
 
-func TestARunBecauseOfA401IsLogged(t *testing.T) {
+func TestRunAfterUnauthorizedIsLogged(t *testing.T) {
 	for _, test := range []struct {
 		name    string
 		change  func(*fakePlugin)
@@ -163,7 +163,7 @@ func TestARunBecauseOfA401IsLogged(t *testing.T) {
 	}
 }
 
-func TestAPluginWithEverNewTokensIsNotRunPerRequest(t *testing.T) {
+func TestUnauthorizedWithNewTokens(t *testing.T) {
 	g := NewWithT(t)
 	plugin, server := newFakePlugin(t), newServer(t)
 	plugin.answer("t1", future())
@@ -175,7 +175,7 @@ func TestAPluginWithEverNewTokensIsNotRunPerRequest(t *testing.T) {
 	g.Expect(len(plugin.runs())).To(BeNumerically("<=", 3))
 }
 
-func TestTheCallersOwnSettingsAreKept(t *testing.T) {
+func TestCallerSettingsAreKept(t *testing.T) {
 	g := NewWithT(t)
 	plugin, server := newFakePlugin(t), newServer(t, "Bearer mine", "Bearer t1")
 	plugin.answer("t1", future())
@@ -204,7 +204,7 @@ func TestTheCallersOwnSettingsAreKept(t *testing.T) {
 	g.Expect(access.RESTConfig().UserAgent).To(BeEmpty(), "each copy is a fresh one")
 }
 
-func TestATransportOfTheCallerIsUsed(t *testing.T) {
+func TestCallerTransportIsUsed(t *testing.T) {
 	g := NewWithT(t)
 	plugin, server := newFakePlugin(t), newServer(t, "Bearer t1")
 	plugin.answer("t1", future())
@@ -225,7 +225,7 @@ func TestATransportOfTheCallerIsUsed(t *testing.T) {
 	g.Expect(server.identities()).To(BeEmpty())
 }
 
-func TestTheTokenGoesToItsServerAlone(t *testing.T) {
+func TestTokenIsSentToItsServerOnly(t *testing.T) {
 	g := NewWithT(t)
 	plugin, server, evil := newFakePlugin(t), newServer(t, "Bearer t1"), newServer(t)
 	plugin.answer("t1", future())
@@ -239,7 +239,7 @@ func TestTheTokenGoesToItsServerAlone(t *testing.T) {
 	g.Expect(evil.identities()).To(BeEmpty())
 }
 
-func TestARedirectTakesNoCredentialAlong(t *testing.T) {
+func TestRedirectGetsNoCredential(t *testing.T) {
 	plugin, server, evil := newFakePlugin(t), newServer(t, "Bearer t1"), newServer(t)
 	plugin.answer("t1", future())
 	for _, target := range []string{evil.URL, strings.Replace(server.URL, "https:", "http:", 1)} {

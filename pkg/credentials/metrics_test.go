@@ -46,7 +46,7 @@ func series(t *testing.T, name string) map[string]float64 {
 
 var allMetrics = []string{"obtained_total", "run_duration_seconds", "expiry_seconds", "runs_in_flight"}
 
-func TestOutcomesAreCounted(t *testing.T) {
+func TestOutcomeMetrics(t *testing.T) {
 	v1 := "client.authentication.k8s.io/v1"
 	for _, test := range []struct {
 		outcome string
@@ -55,7 +55,7 @@ func TestOutcomesAreCounted(t *testing.T) {
 	}{
 		{"success", true, func(p *fakePlugin, _ *credentials.Options) { p.answer("t1", future()) }},
 		{"failed", true, func(p *fakePlugin, _ *credentials.Options) { p.set("code", "1") }},
-		{"bad_answer", true, func(*fakePlugin, *credentials.Options) {}},
+		{"invalid_output", true, func(*fakePlugin, *credentials.Options) {}},
 		{"expired", true, func(p *fakePlugin, _ *credentials.Options) { p.answer("t1", time.Unix(1, 0)) }},
 		{"timeout", true, func(p *fakePlugin, o *credentials.Options) { p.shut(); o.Timeout = 100 * time.Millisecond }},
 		{"missing", false, func(_ *fakePlugin, o *credentials.Options) { o.Providers[0].ExecConfig.Command = "/does/not/exist" }},
@@ -91,7 +91,7 @@ func TestOutcomesAreCounted(t *testing.T) {
 	}
 }
 
-func TestRunsInFlightAndTimeToExpiry(t *testing.T) {
+func TestGauges(t *testing.T) {
 	g := NewWithT(t)
 	plugin, server := newFakePlugin(t), newServer(t, "Bearer t1")
 	plugin.answer("t1", time.Now().Add(20*time.Minute))
@@ -121,7 +121,7 @@ func TestRunsInFlightAndTimeToExpiry(t *testing.T) {
 	g.Expect(series(t, "expiry_seconds")["fake"]).To(And(BeNumerically(">", 1190), BeNumerically("<=", 1200)))
 }
 
-func TestSeriesGoWhenAProviderGoes(t *testing.T) {
+func TestSeriesOfRemovedProvider(t *testing.T) {
 	g := NewWithT(t)
 	plugin, server := newFakePlugin(t), newServer(t, "Bearer t1")
 	plugin.answer("t1", future())
@@ -150,7 +150,7 @@ func TestSeriesGoWhenAProviderGoes(t *testing.T) {
 	}
 }
 
-func TestTwoResolversShareTheSeriesOfAName(t *testing.T) {
+func TestSeriesOfTwoResolvers(t *testing.T) {
 	g := NewWithT(t)
 	plugin, server := newFakePlugin(t), newServer(t, "Bearer t1")
 	plugin.answer("t1", future())
@@ -166,7 +166,7 @@ func TestTwoResolversShareTheSeriesOfAName(t *testing.T) {
 	g.Expect(series(t, "obtained_total")).To(BeEmpty())
 }
 
-func TestMetricsHoldNoSecret(t *testing.T) {
+func TestMetricsHaveNoSecret(t *testing.T) {
 	g := NewWithT(t)
 	plugin, server := newFakePlugin(t), newServer(t, "Bearer s3cret")
 	plugin.answer("s3cret", future())

@@ -38,7 +38,7 @@ func plain(name string) providerfile.Provider {
 	}
 }
 
-func TestChoiceOfTheProvider(t *testing.T) {
+func TestChoiceOfProvider(t *testing.T) {
 	offer := func(names ...string) []inventory.AccessProvider {
 		var offers []inventory.AccessProvider
 		for _, name := range names {
@@ -93,7 +93,7 @@ func TestNoProvider(t *testing.T) {
 	g.Expect(err).To(MatchError(`profile fleet/c1: no matching provider: the profile offers none, known are "a", "b"`))
 }
 
-func TestArgumentsAndVariablesFromTheProfile(t *testing.T) {
+func TestProfileArgsAndEnvVars(t *testing.T) {
 	const (
 		appendArgs = providerfile.ProfileSourcedCLIArgsAppend
 		ignoreArgs = providerfile.ProfileSourcedCLIArgsIgnore
@@ -200,7 +200,7 @@ func printEnv(exec *clientcmdapi.ExecConfig) string {
 	return strings.Join(variables, " ")
 }
 
-func TestProfilesNeverSeeEachOther(t *testing.T) {
+func TestProfilesAreIsolated(t *testing.T) {
 	g := NewWithT(t)
 	provider := plain("fake")
 	provider.ProfileSourcedCLIArgsPolicy = providerfile.ProfileSourcedCLIArgsAppend
@@ -264,7 +264,7 @@ func TestFingerprint(t *testing.T) {
 	}
 }
 
-func TestEveryFormOfPrintingAnAccessIsHarmless(t *testing.T) {
+func TestPrintedAccessHasNoSecret(t *testing.T) {
 	g := NewWithT(t)
 	provider := plain("fake")
 	provider.ExecConfig.Env[0].Value = "s3cret"

@@ -12,7 +12,7 @@ import (
 	"github.com/rollcall-dev/rollcall/pkg/credentials/providerfile"
 )
 
-func TestManagedConfigSendsTheToken(t *testing.T) {
+func TestResolve(t *testing.T) {
 	g := NewWithT(t)
 	plugin := newFakePlugin(t)
 	plugin.answer("t1\n", future())

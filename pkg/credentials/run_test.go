@@ -21,7 +21,7 @@ import (
 	"github.com/rollcall-dev/rollcall/pkg/credentials/providerfile"
 )
 
-func TestAFailingPluginIsNotRunPerRequest(t *testing.T) {
+func TestFailingPluginHasBackoff(t *testing.T) {
 	g := NewWithT(t)
 	plugin, server := newFakePlugin(t), newServer(t, "Bearer t1")
 	plugin.set("stderr", "warming up\ncannot reach the vault\x1b[31m\n")
@@ -41,7 +41,7 @@ func TestAFailingPluginIsNotRunPerRequest(t *testing.T) {
 	g.Expect(server.identities()).To(BeEmpty())
 }
 
-func TestAnswersThatAreOfNoUse(t *testing.T) {
+func TestInvalidOutput(t *testing.T) {
 	v1 := "client.authentication.k8s.io/v1"
 	token := map[string]string{"token": "t1"}
 	for _, test := range []struct {
@@ -77,7 +77,7 @@ func TestAnswersThatAreOfNoUse(t *testing.T) {
 	}
 }
 
-func TestBothVersionsAreAcceptedWhateverWasAsked(t *testing.T) {
+func TestExecCredentialVersions(t *testing.T) {
 	for _, asked := range []string{"v1", "v1beta1"} {
 		for _, answered := range []string{"v1", "v1beta1"} {
 			t.Run(asked+" answered by "+answered, func(t *testing.T) {
@@ -95,7 +95,7 @@ func TestBothVersionsAreAcceptedWhateverWasAsked(t *testing.T) {
 	}
 }
 
-func TestAHangingPluginIsKilledWithItsChildren(t *testing.T) {
+func TestHangingPluginIsKilledWithChildren(t *testing.T) {
 	g := NewWithT(t)
 	plugin, server := newFakePlugin(t), newServer(t)
 	waitForChild := plugin.leaveChild()
@@ -111,7 +111,7 @@ func TestAHangingPluginIsKilledWithItsChildren(t *testing.T) {
 	waitForChild()
 }
 
-func TestAChildLeftBehindDoesNotHoldUpTheAnswer(t *testing.T) {
+func TestChildLeftBehind(t *testing.T) {
 	for _, test := range []struct{ name, file string }{
 		{"with the plugin's output open", "loud"},
 		{"with no output", "quiet"},
@@ -131,7 +131,7 @@ func TestAChildLeftBehindDoesNotHoldUpTheAnswer(t *testing.T) {
 	}
 }
 
-func TestTheLastToLeaveStopsTheRun(t *testing.T) {
+func TestLastCanceledRequestStopsTheRun(t *testing.T) {
 	g := NewWithT(t)
 	plugin, server := newFakePlugin(t), newServer(t, "Bearer t1")
 	plugin.answer("t1", future())
@@ -156,7 +156,7 @@ func TestTheLastToLeaveStopsTheRun(t *testing.T) {
 	g.Expect(<-left).To(MatchError(context.Canceled))
 }
 
-func TestOneWhoLeavesDoesNotStopTheRunForOthers(t *testing.T) {
+func TestCanceledRequestKeepsTheRun(t *testing.T) {
 	g := NewWithT(t)
 	plugin, server := newFakePlugin(t), newServer(t, "Bearer t1")
 	plugin.answer("t1", future())
@@ -182,7 +182,7 @@ func TestOneWhoLeavesDoesNotStopTheRunForOthers(t *testing.T) {
 	g.Expect(plugin.runs()).To(HaveLen(1))
 }
 
-func TestOnlySoManyRunsAtOnce(t *testing.T) {
+func TestMaxConcurrentRuns(t *testing.T) {
 	g := NewWithT(t)
 	plugins := []*fakePlugin{newFakePlugin(t), newFakePlugin(t), newFakePlugin(t)}
 	server := newServer(t, "Bearer t1")
@@ -218,7 +218,7 @@ func TestOnlySoManyRunsAtOnce(t *testing.T) {
 	g.Expect(running()).To(Equal(3))
 }
 
-func TestAPluginWhoseTurnDoesNotComeIsNotAtFault(t *testing.T) {
+func TestWaitForSlotIsNoFailure(t *testing.T) {
 	g := NewWithT(t)
 	slow, quick, server := newFakePlugin(t), newFakePlugin(t), newServer(t, "Bearer t1", "Bearer t2")
 	slow.answer("t1", future())
@@ -252,7 +252,7 @@ func TestAPluginWhoseTurnDoesNotComeIsNotAtFault(t *testing.T) {
 	getAll(t, client, server.URL, 1, 200)
 }
 
-func TestSecretsStayOutOfErrorsAndLogs(t *testing.T) {
+func TestErrorsAndLogsHaveNoSecret(t *testing.T) {
 	g := NewWithT(t)
 	var log syncBuffer
 	plugin, server := newFakePlugin(t), newServer(t)
@@ -272,7 +272,7 @@ func TestSecretsStayOutOfErrorsAndLogs(t *testing.T) {
 	g.Expect(log.String()).To(ContainSubstring("got [redacted]"), "the rest is there")
 }
 
-func TestAPluginThatAnswersAndHangsShowsNoSecret(t *testing.T) {
+func TestTimeoutErrorHasNoSecret(t *testing.T) {
 	g := NewWithT(t)
 	plugin, server := newFakePlugin(t), newServer(t)
 	plugin.answer("s3cret-t0ken", future())

@@ -4,19 +4,15 @@
 package credentials_test
 
 import (
-	"crypto/tls"
-	"crypto/x509"
 	"fmt"
 	"net/http"
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	. "github.com/onsi/gomega"
 	utilnet "k8s.io/apimachinery/pkg/util/net"
 	"k8s.io/client-go/rest"
-	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
 	"github.com/rollcall-dev/rollcall/pkg/credentials"
 )
@@ -291,69 +287,4 @@ func TestCloseIdleConnections(t *testing.T) {
 			}
 		})
 	}
-}
-
-func TestStaticRESTConfig(t *testing.T) {
-	g := NewWithT(t)
-	tlsConfig := rest.TLSClientConfig{ServerName: "c1", CertFile: "/cert", KeyFile: "/key"}
-	for _, tc := range []struct {
-		name       string
-		have, want rest.Config
-	}{
-		{"token", rest.Config{BearerToken: "a"}, rest.Config{BearerToken: "a"}},
-		{"password", rest.Config{Username: "me", Password: "x"}, rest.Config{Username: "me", Password: "x"}},
-		{"token file", rest.Config{BearerToken: "a", BearerTokenFile: "/token"}, rest.Config{}},
-		{"plugin", rest.Config{ExecProvider: &clientcmdapi.ExecConfig{Command: "/plugin"}}, rest.Config{}},
-		{"TLS settings", rest.Config{TLSClientConfig: tlsConfig}, rest.Config{TLSClientConfig: tlsConfig}},
-		{"requests", rest.Config{UserAgent: "me/1", QPS: 7}, rest.Config{UserAgent: "me/1", QPS: 7}},
-	} {
-		tc.have.Host, tc.want.Host = "https://c1", "https://c1"
-		access := credentials.FromRESTConfig(&tc.have)
-		config := access.RESTConfig()
-		config.WrapTransport = nil
-		g.Expect(config).To(Equal(&tc.want), tc.name)
-		access.Release()
-	}
-}
-
-func TestStaticImpersonation(t *testing.T) {
-	g := NewWithT(t)
-	var got http.Header
-	config := &rest.Config{Host: "https://c1", BearerToken: "a", Impersonate: rest.ImpersonationConfig{UserName: "you"}}
-	config.Transport = roundTripper(func(request *http.Request) (*http.Response, error) {
-		got = request.Header
-		return &http.Response{StatusCode: http.StatusOK, Body: http.NoBody}, nil
-	})
-	access := credentials.FromRESTConfig(config)
-	defer access.Release()
-	getAll(t, httpClient(t, access.RESTConfig()), "https://c1", 1, http.StatusOK)
-	g.Expect(got.Get("Authorization")).To(Equal("Bearer a"))
-	g.Expect(got.Get("Impersonate-User")).To(Equal("you"))
-
-	own := access.RESTConfig()
-	own.Impersonate.UserName = "someone"
-	getAll(t, httpClient(t, own), "https://c1", 1, http.StatusOK)
-	g.Expect(got.Get("Impersonate-User")).To(Equal("someone"))
-}
-
-// TestStaticUpgrade covers clients that make connections of their own, as for
-// "exec" into pods.
-func TestStaticUpgrade(t *testing.T) {
-	g := NewWithT(t)
-	s := newServer(t, "Bearer a")
-	access := kinds["static"](t, s, "a")
-	config := access.RESTConfig()
-	tlsConfig, err := rest.TLSConfigFor(config)
-	g.Expect(err).NotTo(HaveOccurred())
-	pool := x509.NewCertPool()
-	pool.AppendCertsFromPEM(s.ca())
-	g.Expect(tlsConfig.RootCAs.Equal(pool)).To(BeTrue())
-	own := &http.Transport{TLSClientConfig: &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12}}
-	defer own.CloseIdleConnections()
-	wrapped, err := rest.HTTPWrappersForConfig(config, roundTripper(own.RoundTrip))
-	g.Expect(err).NotTo(HaveOccurred())
-	getAll(t, &http.Client{Transport: wrapped, Timeout: time.Minute}, s.URL, 1, http.StatusOK)
-	access.Release()
-	_, _, err = get(&http.Client{Transport: wrapped}, s.URL)
-	g.Expect(err).To(MatchError(credentials.ErrReleased))
 }

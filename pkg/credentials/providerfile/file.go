@@ -86,7 +86,7 @@ func decode(source string, data []byte) ([]Provider, error) {
 	}
 	if err == nil && file.Providers == nil {
 		// An editor that has not finished writing leaves an empty file.
-		err = errors.New("providers: must be given")
+		err = errors.New("providers: is required")
 	}
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", source, err)

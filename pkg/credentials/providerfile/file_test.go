@@ -80,8 +80,8 @@ func TestParseErrors(t *testing.T) {
 	for _, test := range []struct {
 		name, content, text string
 	}{
-		{"nothing", ``, "provider file x: providers: must be given"},
-		{"an object without providers", `{}`, "provider file x: providers: must be given"},
+		{"nothing", ``, "provider file x: providers: is required"},
+		{"an object without providers", `{}`, "provider file x: providers: is required"},
 		{"neither JSON nor YAML", "\t{", "provider file x: "},
 		{"an unknown field of the file", `{"provider":[]}`, `provider file x: unknown field "provider"`},
 		{"an unknown field of an entry", replaced(`"execConfig"`, `"exeConfig"`), `provider file x: providers[0] ("secretreader"): unknown field "exeConfig"`},
@@ -108,7 +108,7 @@ func TestParseErrors(t *testing.T) {
 		{"two objects", `{"providers":[]} {"providers":[]}`, "provider file x: more than one YAML document"},
 		{"a duplicate name", duplicate, `provider file x: providers[1] ("secretreader"): name: already used by an earlier entry`},
 		{"an empty name", replaced(`"secretreader"`, `""`), `provider file x: providers[0] (""): name: must not be empty`},
-		{"no execConfig", `{"providers":[{"name":"a"}]}`, `providers[0] ("a"): execConfig: must be given`},
+		{"no execConfig", `{"providers":[{"name":"a"}]}`, `providers[0] ("a"): execConfig: is required`},
 		{"no command", replaced(`/plugins/x`, ``), `providers[0] ("secretreader"): execConfig.command: must not be empty`},
 		{"a command that is a folder", replaced(`/plugins/x`, `..`), `execConfig.command: ".." is not the name of a program`},
 		{"no apiVersion", replaced(`"client.authentication.k8s.io/v1"`, `""`), `execConfig.apiVersion: "" is neither`},

@@ -75,7 +75,7 @@ func (p *Provider) faults() []error {
 	case p.Rollcall.InProcess != "":
 		faults = append(faults, p.inProcessFaults()...)
 	case p.ExecConfig == nil:
-		fault("execConfig: must be given")
+		fault("execConfig: is required")
 	case p.ExecConfig.Command == "":
 		fault("execConfig.command: must not be empty")
 	}

@@ -103,8 +103,8 @@ func (w *Watcher) File() *File {
 }
 
 // Run reads the file every two seconds until the context ends, and calls the
-// function when the current version has become another one than the one given,
-// and after each change. Several changes may be one call.
+// function when the current version is no longer the one since, and after each
+// change. Several changes may be one call.
 func (w *Watcher) Run(ctx context.Context, since *File, changed func()) {
 	ticker := time.NewTicker(pollInterval)
 	defer ticker.Stop()

@@ -102,7 +102,7 @@ func TestPrintable(t *testing.T) {
 	}
 }
 
-func TestTailNeverShowsHalfALine(t *testing.T) {
+func TestTailHasWholeLines(t *testing.T) {
 	g := NewWithT(t)
 	end := &tail{}
 	line := "token=" + strings.Repeat("s", 100) + "\n"

@@ -9,8 +9,8 @@ import (
 	"os/exec"
 )
 
-// pin makes the command execute the open file, even if its path has been given
-// to another one. That needs /proc, and is not possible for scripts: their
+// pin makes the command execute the open file, even if another one now has its
+// path. That needs /proc, and is not possible for scripts: their
 // interpreter opens them by path.
 func pin(command *exec.Cmd, file *os.File) {
 	if isScript(file) {

@@ -9,9 +9,9 @@ import (
 	. "github.com/onsi/gomega"
 )
 
-// TestBothFormsAgreeOnAnswers has the same answers read by this package and by
+// TestPortableConfigAcceptsSameOutput has the same answers read by this package and by
 // client-go. Where they differ, it says why.
-func TestBothFormsAgreeOnAnswers(t *testing.T) {
+func TestPortableConfigAcceptsSameOutput(t *testing.T) {
 	v1 := "client.authentication.k8s.io/v1"
 	certificate, key := newCertificate(t, "Bearer t1", future())
 	expiry := future().UTC().Format("2006-01-02T15:04:05Z")

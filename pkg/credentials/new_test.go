@@ -59,7 +59,7 @@ func FuzzParseFile(f *testing.F) {
 	})
 }
 
-func TestNewNamesTheFault(t *testing.T) {
+func TestNewErrors(t *testing.T) {
 	relative := plain("a")
 	relative.ExecConfig.Command = "x"
 	unnamed := plain("")
@@ -88,7 +88,7 @@ func TestNewNamesTheFault(t *testing.T) {
 	}
 }
 
-func TestProviderFileIsReadAgain(t *testing.T) {
+func TestProviderFileIsReadByEachResolve(t *testing.T) {
 	g := NewWithT(t)
 	var lines []string
 	path := filepath.Join(t.TempDir(), "providers.yaml")
@@ -135,7 +135,7 @@ func TestProviderFileIsReadAgain(t *testing.T) {
 	g.Expect(resolves()).To(MatchError(credentials.ErrNoProvider))
 }
 
-func TestProvidersFromGoComeFirst(t *testing.T) {
+func TestOptionsProvidersComeFirst(t *testing.T) {
 	g := NewWithT(t)
 	path := filepath.Join(t.TempDir(), "providers.json")
 	g.Expect(os.WriteFile(path, []byte(goodFile), 0o600)).To(Succeed())
