@@ -95,7 +95,7 @@ func TestDigests(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			g := NewWithT(t)
 			plugin, server := newFakePlugin(t), newServer(t, "Bearer t1")
-			plugin.answer("t1", future())
+			plugin.output("t1", future())
 			resolver := newResolver(t, credentials.Options{Providers: []providerfile.Provider{plugin.provider()}, AllowedCommands: test.allowed})
 			_, _, err := get(httpClient(t, resolve(t, resolver, server.profile("c1")).RESTConfig()), server.URL)
 			if test.ok {
@@ -146,15 +146,15 @@ func TestPluginEnvironment(t *testing.T) {
 		inherited []string
 		want      []string
 	}{
-		{"is this process's, where the file says nothing", nil, []string{"HTTPS_PROXY", "ROLLCALL_TEST_ONE", "ROLLCALL_TEST_TWO"}},
-		{"is empty but for what the file sets, where it lists nothing", []string{}, nil},
-		{"has what the file lists", []string{"ROLLCALL_TEST_ONE"}, []string{"ROLLCALL_TEST_ONE"}},
-		{"has what matches", []string{"ROLLCALL_*_T*"}, []string{"ROLLCALL_TEST_TWO"}},
+		{"inherited by default", nil, []string{"HTTPS_PROXY", "ROLLCALL_TEST_ONE", "ROLLCALL_TEST_TWO"}},
+		{"an empty list", []string{}, nil},
+		{"a name", []string{"ROLLCALL_TEST_ONE"}, []string{"ROLLCALL_TEST_ONE"}},
+		{"a pattern", []string{"ROLLCALL_*_T*"}, []string{"ROLLCALL_TEST_TWO"}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			g := NewWithT(t)
 			plugin, server := newFakePlugin(t), newServer(t, "Bearer t1")
-			plugin.answer("t1", future())
+			plugin.output("t1", future())
 			provider := plugin.provider()
 			provider.Rollcall.InheritedEnvVars = test.inherited
 			resolver := newResolver(t, credentials.Options{Providers: []providerfile.Provider{provider}})
@@ -179,11 +179,11 @@ func TestAllowedProfileEnvVars(t *testing.T) {
 		allowed         []string
 		text            string
 	}{
-		{"all that are harmless, where the file lists none", `{"REGION":"eu"}`, nil, ""},
+		{"all harmless ones by default", `{"REGION":"eu"}`, nil, ""},
 		{"one that is listed", `{"REGION":"eu"}`, []string{"REGION"}, ""},
 		{"one that matches", `{"REGION_A":"eu"}`, []string{"TENANT", "REGION_*"}, ""},
 		{"one that is not listed", `{"REGION":"eu","TENANT":"x"}`, []string{"REGION"}, "denied: variable TENANT is not among the provider's allowedProfileEnvVars"},
-		{"a dangerous one, though it is listed", `{"LD_PRELOAD":"/x"}`, []string{"*", "LD_PRELOAD"}, "denied: variable LD_PRELOAD is not accepted from a profile"},
+		{"a dangerous one that is listed", `{"LD_PRELOAD":"/x"}`, []string{"*", "LD_PRELOAD"}, "denied: variable LD_PRELOAD is not accepted from a profile"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			g := NewWithT(t)

@@ -37,7 +37,7 @@ func TestEndpointsRefused(t *testing.T) {
 		{"a server with a query", clientcmdv1.Cluster{Server: "https://c1?x=s3cret"}, credentials.ErrInvalidProfile, "server: must have neither query nor fragment"},
 		{"a server that is no URL", clientcmdv1.Cluster{Server: "https://c1:port"}, credentials.ErrInvalidProfile, `server: "https://c1:port" is not a URL like https://host:port`},
 		{"no verification of the server", clientcmdv1.Cluster{Server: "https://c1", InsecureSkipTLSVerify: true}, credentials.ErrDenied, "insecure-skip-tls-verify"},
-		{"a CA that is none", clientcmdv1.Cluster{Server: "https://c1", CertificateAuthorityData: []byte("hello")}, credentials.ErrInvalidProfile, "certificate-authority-data"},
+		{"an invalid CA", clientcmdv1.Cluster{Server: "https://c1", CertificateAuthorityData: []byte("hello")}, credentials.ErrInvalidProfile, "certificate-authority-data"},
 		{"a CA by path", clientcmdv1.Cluster{Server: "https://c1", CertificateAuthority: "/etc/passwd"}, credentials.ErrInvalidProfile, "certificate-authority: a profile cannot name a file"},
 		{"a proxy that is no URL", clientcmdv1.Cluster{Server: "https://c1", ProxyURL: "http://proxy:x"}, credentials.ErrInvalidProfile, `proxy-url: "http://proxy:x" is not a URL like http://host:port`},
 		{"a proxy and a port", clientcmdv1.Cluster{Server: "https://c1", ProxyURL: "proxy:3128"}, credentials.ErrInvalidProfile, `proxy-url: "proxy:3128" is not a URL like http://host:port`},
@@ -86,7 +86,7 @@ func TestAllowedServers(t *testing.T) {
 		server  string
 		denied  bool
 	}{
-		{"none given allows all", nil, "https://evil.example.org", false},
+		{"an empty list allows all", nil, "https://evil.example.org", false},
 		{"a host by name, at any port", []string{"c1.example.com"}, "https://c1.example.com:6443", false},
 		{"in any case", []string{"C1.example.com"}, "https://c1.EXAMPLE.com", false},
 		{"a star stands for several labels", []string{"*.example.com"}, "https://a.b.example.com", false},
@@ -96,10 +96,10 @@ func TestAllowedServers(t *testing.T) {
 		{"a path that looks like a host", []string{"*.example.com"}, "https://evil.org/.example.com", true},
 		{"a port that matches", []string{"10.0.*:6443"}, "https://10.0.3.4:6443", false},
 		{"a port that does not", []string{"10.0.*:6443"}, "https://10.0.3.4", true},
-		{"the port of https where none is given", []string{"c1:443"}, "https://c1", false},
+		{"the default port of https", []string{"c1:443"}, "https://c1", false},
 		{"a name that begins like the addresses", []string{"10.0.*:6443"}, "https://10.0.evil.org:6443", true},
 		{"a name that begins and ends like the addresses", []string{"10.*.1"}, "https://10.evil.org.1", true},
-		{"a name where only a star is given", []string{"*:6443"}, "https://c1:6443", false},
+		{"a name for a star", []string{"*:6443"}, "https://c1:6443", false},
 		{"an IPv6 address that matches", []string{"[2001:db8:*]:443"}, "https://[2001:db8::7]", false},
 		{"a name of digits and more", []string{"1*.example.com"}, "https://10.example.com", false},
 		{"stars on both sides", []string{"*.fleet.*.com"}, "https://a.fleet.example.com", false},
@@ -130,7 +130,7 @@ func TestAllowedProxies(t *testing.T) {
 		denied           bool
 	}{
 		{"any, where nothing is said", nil, nil, "http://proxy:3128", false},
-		{"none, where servers are: by a proxy, one could be any of them", []string{"c1"}, nil, "http://proxy:3128", true},
+		{"none with a list of servers, which a proxy could impersonate", []string{"c1"}, nil, "http://proxy:3128", true},
 		{"no proxy needs no permission", []string{"c1"}, nil, "", false},
 		{"one that is listed", []string{"c1"}, []string{"proxy"}, "http://PROXY:3128", false},
 		{"one that is not", nil, []string{"proxy"}, "http://evil:3128", true},
@@ -157,7 +157,7 @@ func TestAllowedProxies(t *testing.T) {
 func TestAllowPlainHTTP(t *testing.T) {
 	g := NewWithT(t)
 	plugin := newFakePlugin(t)
-	plugin.answer("t1", future())
+	plugin.output("t1", future())
 	var got []string
 	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, request *http.Request) {
 		got = append(got, request.Header.Get("Authorization"))

@@ -176,7 +176,7 @@ func TestInProcessPluginThatHangs(t *testing.T) {
 	g.Expect(err).To(MatchError(credentials.ErrTimeout))
 	g.Expect(entered).To(HaveLen(1))
 
-	// Nor is it for who lets go and comes again.
+	// Nor for an Access that is made after the release.
 	first.Release()
 	client := httpClient(t, resolve(t, resolver, profile).RESTConfig())
 	_, _, err = get(client, server.URL)

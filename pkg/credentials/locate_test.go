@@ -54,7 +54,7 @@ func TestLocatePlugin(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			g := NewWithT(t)
 			plugin, server := newFakePlugin(t), newServer(t, "Bearer t1")
-			plugin.answer("t1", future())
+			plugin.output("t1", future())
 			provider := plugin.provider()
 			provider.ExecConfig.Command = test.command
 			provider.ExecConfig.InstallHint = "ask the platform team"
@@ -151,10 +151,10 @@ func TestUpstreamFile(t *testing.T) {
 	bin := filepath.Join(dir, "bin")
 	plugin := filepath.Join(bin, "secretreader-plugin")
 	path := filepath.Join(dir, "provider-config.json")
-	answer := execCredential("client.authentication.k8s.io/v1", map[string]string{"token": "t1"})
+	output := execCredential("client.authentication.k8s.io/v1", map[string]string{"token": "t1"})
 	for _, err := range []error{
 		os.Mkdir(bin, 0o700),
-		os.WriteFile(plugin, []byte("#!/bin/sh\necho '"+answer+"'\n"), 0o700),
+		os.WriteFile(plugin, []byte("#!/bin/sh\necho '"+output+"'\n"), 0o700),
 	} {
 		if err != nil {
 			t.Fatal(err)

@@ -47,7 +47,7 @@ func getAll(t testing.TB, client *http.Client, url string, n, want int) {
 func TestOneRunForManyRequests(t *testing.T) {
 	g := NewWithT(t)
 	plugin, server := newFakePlugin(t), newServer(t, "Bearer t1")
-	plugin.answer("t1", future())
+	plugin.output("t1", future())
 	client := httpClient(t, resolve(t, onePlugin(t, plugin), server.profile("c1")).RESTConfig())
 
 	getAll(t, client, server.URL, 100, 200)
@@ -57,11 +57,11 @@ func TestOneRunForManyRequests(t *testing.T) {
 func TestOneRunForManyRequestsWith401(t *testing.T) {
 	g := NewWithT(t)
 	plugin, server := newFakePlugin(t), newServer(t, "Bearer t1")
-	plugin.answer("t1", future())
+	plugin.output("t1", future())
 	client := httpClient(t, resolve(t, onePlugin(t, plugin), server.profile("c1")).RESTConfig())
 	getAll(t, client, server.URL, 1, 200)
 
-	plugin.answer("t2", future())
+	plugin.output("t2", future())
 	server.accept("Bearer t2")
 	getAll(t, client, server.URL, 100, 200)
 	g.Expect(plugin.runs()).To(HaveLen(2), "one run for all that used the old token")
@@ -70,13 +70,13 @@ func TestOneRunForManyRequestsWith401(t *testing.T) {
 func TestOneRunForEqualAccesses(t *testing.T) {
 	g := NewWithT(t)
 	plugin := newFakePlugin(t)
-	plugin.answer("t1", future())
+	plugin.output("t1", future())
 	resolver := onePlugin(t, plugin)
 	for range 5 {
 		server := newServer(t, "Bearer t1")
 		getAll(t, httpClient(t, resolve(t, resolver, server.profile("c")).RESTConfig()), server.URL, 1, 200)
 	}
-	g.Expect(plugin.runs()).To(HaveLen(1), "the plugin is told nothing of the cluster")
+	g.Expect(plugin.runs()).To(HaveLen(1), "the plugin gets nothing of the cluster")
 }
 
 func TestRepeatedRequestHasItsBody(t *testing.T) {
@@ -92,10 +92,10 @@ func TestRepeatedRequestHasItsBody(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			g := NewWithT(t)
 			plugin, server := newFakePlugin(t), newServer(t, "Bearer t1")
-			plugin.answer("t1", future())
+			plugin.output("t1", future())
 			client := httpClient(t, resolve(t, onePlugin(t, plugin), server.profile("c1")).RESTConfig())
 			getAll(t, client, server.URL, 1, 200)
-			plugin.answer("t2", future())
+			plugin.output("t2", future())
 			server.accept("Bearer t2")
 
 			request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, server.URL, test.body)
@@ -121,7 +121,7 @@ func TestRepeatedRequestHasItsBody(t *testing.T) {
 func TestUnauthorizedWithSameToken(t *testing.T) {
 	g := NewWithT(t)
 	plugin, server := newFakePlugin(t), newServer(t)
-	plugin.answer("t1", future())
+	plugin.output("t1", future())
 	client := httpClient(t, resolve(t, onePlugin(t, plugin), server.profile("c1")).RESTConfig())
 
 	getAll(t, client, server.URL, 1, 401)
@@ -137,7 +137,7 @@ func TestRunAfterUnauthorizedIsLogged(t *testing.T) {
 		change  func(*fakePlugin)
 		outcome string
 	}{
-		{"with another token", func(p *fakePlugin) { p.answer("s3cret-2", future()) }, "another credential"},
+		{"with another token", func(p *fakePlugin) { p.output("s3cret-2", future()) }, "another credential"},
 		{"with the same token", func(*fakePlugin) {}, "the same credential"},
 		{"without a token", func(p *fakePlugin) { p.set("code", "1") }, "no credential"},
 	} {
@@ -145,7 +145,7 @@ func TestRunAfterUnauthorizedIsLogged(t *testing.T) {
 			g := NewWithT(t)
 			var log syncBuffer
 			plugin, server := newFakePlugin(t), newServer(t, "Bearer s3cret-1")
-			plugin.answer("s3cret-1", future())
+			plugin.output("s3cret-1", future())
 			resolver := newResolver(t, credentials.Options{Providers: []providerfile.Provider{plugin.provider()}, Logger: log.logger()})
 			client := httpClient(t, resolve(t, resolver, server.profile("c1")).RESTConfig())
 			getAll(t, client, server.URL, 1, 200)
@@ -166,11 +166,11 @@ func TestRunAfterUnauthorizedIsLogged(t *testing.T) {
 func TestUnauthorizedWithNewTokens(t *testing.T) {
 	g := NewWithT(t)
 	plugin, server := newFakePlugin(t), newServer(t)
-	plugin.answer("t1", future())
+	plugin.output("t1", future())
 	client := httpClient(t, resolve(t, onePlugin(t, plugin), server.profile("c1")).RESTConfig())
 	for _, token := range []string{"t2", "t3", "t4", "t5"} {
 		getAll(t, client, server.URL, 1, 401)
-		plugin.answer(token, future())
+		plugin.output(token, future())
 	}
 	g.Expect(len(plugin.runs())).To(BeNumerically("<=", 3))
 }
@@ -178,7 +178,7 @@ func TestUnauthorizedWithNewTokens(t *testing.T) {
 func TestCallerSettingsAreKept(t *testing.T) {
 	g := NewWithT(t)
 	plugin, server := newFakePlugin(t), newServer(t, "Bearer mine", "Bearer t1")
-	plugin.answer("t1", future())
+	plugin.output("t1", future())
 	access := resolve(t, onePlugin(t, plugin), server.profile("c1"))
 
 	config := access.RESTConfig()
@@ -207,7 +207,7 @@ func TestCallerSettingsAreKept(t *testing.T) {
 func TestCallerTransportIsUsed(t *testing.T) {
 	g := NewWithT(t)
 	plugin, server := newFakePlugin(t), newServer(t, "Bearer t1")
-	plugin.answer("t1", future())
+	plugin.output("t1", future())
 	config := resolve(t, onePlugin(t, plugin), server.profile("c1")).RESTConfig()
 
 	// This is how client-go upgrades connections for "exec" and "port-forward".
@@ -228,7 +228,7 @@ func TestCallerTransportIsUsed(t *testing.T) {
 func TestTokenIsSentToItsServerOnly(t *testing.T) {
 	g := NewWithT(t)
 	plugin, server, evil := newFakePlugin(t), newServer(t, "Bearer t1"), newServer(t)
-	plugin.answer("t1", future())
+	plugin.output("t1", future())
 	client := httpClient(t, resolve(t, onePlugin(t, plugin), server.profile("c1")).RESTConfig())
 
 	_, _, err := get(client, evil.URL)
@@ -241,7 +241,7 @@ func TestTokenIsSentToItsServerOnly(t *testing.T) {
 
 func TestRedirectGetsNoCredential(t *testing.T) {
 	plugin, server, evil := newFakePlugin(t), newServer(t, "Bearer t1"), newServer(t)
-	plugin.answer("t1", future())
+	plugin.output("t1", future())
 	for _, target := range []string{evil.URL, strings.Replace(server.URL, "https:", "http:", 1)} {
 		g := NewWithT(t)
 		redirecting := httptest.NewTLSServer(http.RedirectHandler(target, http.StatusTemporaryRedirect))

@@ -53,10 +53,10 @@ func TestOutcomeMetrics(t *testing.T) {
 		timed   bool
 		prepare func(*fakePlugin, *credentials.Options)
 	}{
-		{"success", true, func(p *fakePlugin, _ *credentials.Options) { p.answer("t1", future()) }},
+		{"success", true, func(p *fakePlugin, _ *credentials.Options) { p.output("t1", future()) }},
 		{"failed", true, func(p *fakePlugin, _ *credentials.Options) { p.set("code", "1") }},
 		{"invalid_output", true, func(*fakePlugin, *credentials.Options) {}},
-		{"expired", true, func(p *fakePlugin, _ *credentials.Options) { p.answer("t1", time.Unix(1, 0)) }},
+		{"expired", true, func(p *fakePlugin, _ *credentials.Options) { p.output("t1", time.Unix(1, 0)) }},
 		{"timeout", true, func(p *fakePlugin, o *credentials.Options) { p.shut(); o.Timeout = 100 * time.Millisecond }},
 		{"missing", false, func(_ *fakePlugin, o *credentials.Options) { o.Providers[0].ExecConfig.Command = "/does/not/exist" }},
 		{"denied", false, func(_ *fakePlugin, o *credentials.Options) {
@@ -68,7 +68,7 @@ func TestOutcomeMetrics(t *testing.T) {
 		t.Run(test.outcome, func(t *testing.T) {
 			g := NewWithT(t)
 			plugin, server := newFakePlugin(t), newServer(t, "Bearer t1")
-			plugin.set("answer", execCredential(v1, nil))
+			plugin.set("output", execCredential(v1, nil))
 			options := credentials.Options{Providers: []providerfile.Provider{plugin.provider()}}
 			test.prepare(plugin, &options)
 			access := resolve(t, newResolver(t, options), server.profile("c1"))
@@ -94,7 +94,7 @@ func TestOutcomeMetrics(t *testing.T) {
 func TestGauges(t *testing.T) {
 	g := NewWithT(t)
 	plugin, server := newFakePlugin(t), newServer(t, "Bearer t1")
-	plugin.answer("t1", time.Now().Add(20*time.Minute))
+	plugin.output("t1", time.Now().Add(20*time.Minute))
 	plugin.shut()
 	provider := plugin.provider()
 	provider.ExecConfig.ProvideClusterInfo = true
@@ -113,7 +113,7 @@ func TestGauges(t *testing.T) {
 	g.Eventually(func() map[string]float64 { return series(t, "runs_in_flight") }).Should(Equal(map[string]float64{"fake": 0}))
 
 	// Of all clusters of the provider, the first counts.
-	plugin.answer("t1", time.Now().Add(10*time.Minute))
+	plugin.output("t1", time.Now().Add(10*time.Minute))
 	second := resolve(t, resolver, server.profile("c2", extension(configExtension, `{"n":2}`)))
 	getAll(t, httpClient(t, second.RESTConfig()), server.URL, 1, 200)
 	g.Expect(series(t, "expiry_seconds")["fake"]).To(And(BeNumerically(">", 590), BeNumerically("<=", 600)))
@@ -124,7 +124,7 @@ func TestGauges(t *testing.T) {
 func TestSeriesOfRemovedProvider(t *testing.T) {
 	g := NewWithT(t)
 	plugin, server := newFakePlugin(t), newServer(t, "Bearer t1")
-	plugin.answer("t1", future())
+	plugin.output("t1", future())
 	path := filepath.Join(t.TempDir(), "providers.yaml")
 	file := func(name string) string {
 		return `{"providers":[{"name":"` + name + `","execConfig":{"apiVersion":"client.authentication.k8s.io/v1","command":"` + executable(t) +
@@ -153,7 +153,7 @@ func TestSeriesOfRemovedProvider(t *testing.T) {
 func TestSeriesOfTwoResolvers(t *testing.T) {
 	g := NewWithT(t)
 	plugin, server := newFakePlugin(t), newServer(t, "Bearer t1")
-	plugin.answer("t1", future())
+	plugin.output("t1", future())
 	first, second := onePlugin(t, plugin), onePlugin(t, plugin)
 	for _, resolver := range []*credentials.Resolver{first, second} {
 		getAll(t, httpClient(t, resolve(t, resolver, server.profile("c1")).RESTConfig()), server.URL, 1, 200)
@@ -169,7 +169,7 @@ func TestSeriesOfTwoResolvers(t *testing.T) {
 func TestMetricsHaveNoSecret(t *testing.T) {
 	g := NewWithT(t)
 	plugin, server := newFakePlugin(t), newServer(t, "Bearer s3cret")
-	plugin.answer("s3cret", future())
+	plugin.output("s3cret", future())
 	getAll(t, httpClient(t, resolve(t, onePlugin(t, plugin), server.profile("c1")).RESTConfig()), server.URL, 1, 200)
 	families, err := ctrlmetrics.Registry.Gather()
 	g.Expect(err).NotTo(HaveOccurred())

@@ -73,10 +73,10 @@ func TestNewErrors(t *testing.T) {
 		{"a file that is not there", credentials.Options{ProviderFile: "/does/not/exist"}, "credentials: provider file: open /does/not/exist"},
 		{"an empty folder", credentials.Options{PluginDirs: []string{""}}, "credentials: PluginDirs[0]: must not be empty"},
 		{"a plugin that this program does not have", credentials.Options{Providers: []providerfile.Provider{{Name: "a", Rollcall: providerfile.Extensions{InProcess: "p"}}}}, `Options: providers[0] ("a"): rollcall.inProcess: "p" is not a plugin of this program, which has none`},
-		{"a plugin that is none", credentials.Options{Plugins: []func() plugin.Plugin{nil}}, "Plugins[0]: must not be nil"},
-		{"a plugin given twice", credentials.Options{Plugins: []func() plugin.Plugin{newGranting, newGranting}}, `Plugins[1]: the name "granting" is already used`},
-		{"an allowed command that is none", credentials.Options{AllowedCommands: []credentials.AllowedCommand{{}}}, "AllowedCommands[0]: the command must not be empty"},
-		{"a digest that is none", credentials.Options{AllowedCommands: []credentials.AllowedCommand{{Command: "x", SHA256: []string{"abc"}}}}, `AllowedCommands[0]: "abc" is not a SHA-256 digest`},
+		{"a nil plugin", credentials.Options{Plugins: []func() plugin.Plugin{nil}}, "Plugins[0]: must not be nil"},
+		{"a duplicate plugin", credentials.Options{Plugins: []func() plugin.Plugin{newGranting, newGranting}}, `Plugins[1]: the name "granting" is already used`},
+		{"an empty allowed command", credentials.Options{AllowedCommands: []credentials.AllowedCommand{{}}}, "AllowedCommands[0]: the command must not be empty"},
+		{"an invalid digest", credentials.Options{AllowedCommands: []credentials.AllowedCommand{{Command: "x", SHA256: []string{"abc"}}}}, `AllowedCommands[0]: "abc" is not a SHA-256 digest`},
 		{"a negative number", credentials.Options{MaxConcurrentRuns: -1}, "MaxConcurrentRuns"},
 	} {
 		t.Run(test.name, func(t *testing.T) {

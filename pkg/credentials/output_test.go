@@ -9,8 +9,8 @@ import (
 	. "github.com/onsi/gomega"
 )
 
-// TestPortableConfigAcceptsSameOutput has the same answers read by this package and by
-// client-go. Where they differ, it says why.
+// TestPortableConfigAcceptsSameOutput has the same output parsed by this
+// package and by client-go.
 func TestPortableConfigAcceptsSameOutput(t *testing.T) {
 	v1 := "client.authentication.k8s.io/v1"
 	certificate, key := newCertificate(t, "Bearer t1", future())
@@ -18,38 +18,38 @@ func TestPortableConfigAcceptsSameOutput(t *testing.T) {
 	type status = map[string]string
 	for _, test := range []struct {
 		name      string
-		answer    string
+		output    string
 		code      string
 		works     bool
 		differing string // why client-go's form does otherwise
 	}{
-		{name: "a token", answer: execCredential(v1, status{"token": "t1"}), works: true},
-		{name: "a token with an expiry", answer: execCredential(v1, status{"token": "t1", "expirationTimestamp": expiry}), works: true},
-		{name: "a client certificate", answer: execCredential(v1, status{"clientCertificateData": certificate, "clientKeyData": key}), works: true},
-		{name: "a token and a client certificate", answer: execCredential(v1, status{"token": "t1", "clientCertificateData": certificate, "clientKeyData": key}), works: true},
-		{name: "a field that nobody knows", answer: execCredential(v1, status{"token": "t1", "colour": "red"}), works: true},
+		{name: "a token", output: execCredential(v1, status{"token": "t1"}), works: true},
+		{name: "a token with an expiry", output: execCredential(v1, status{"token": "t1", "expirationTimestamp": expiry}), works: true},
+		{name: "a client certificate", output: execCredential(v1, status{"clientCertificateData": certificate, "clientKeyData": key}), works: true},
+		{name: "a token and a client certificate", output: execCredential(v1, status{"token": "t1", "clientCertificateData": certificate, "clientKeyData": key}), works: true},
+		{name: "an unknown field", output: execCredential(v1, status{"token": "t1", "colour": "red"}), works: true},
 		{name: "nothing"},
-		{name: "no JSON", answer: "token: t1"},
-		{name: "another kind", answer: `{"kind":"Pod","apiVersion":"v1"}`},
-		{name: "another API", answer: execCredential("v1", status{"token": "t1"})},
-		{name: "no status", answer: `{"kind":"ExecCredential","apiVersion":"` + v1 + `"}`},
-		{name: "neither token nor certificate", answer: execCredential(v1, status{"expirationTimestamp": expiry})},
-		{name: "a certificate without its key", answer: execCredential(v1, status{"clientCertificateData": certificate})},
-		{name: "a certificate with a key that is none", answer: execCredential(v1, status{"clientCertificateData": certificate, "clientKeyData": "x"})},
-		{name: "a credential, but a failure", answer: execCredential(v1, status{"token": "t1"}), code: "1"},
+		{name: "no JSON", output: "token: t1"},
+		{name: "another kind", output: `{"kind":"Pod","apiVersion":"v1"}`},
+		{name: "another API", output: execCredential("v1", status{"token": "t1"})},
+		{name: "no status", output: `{"kind":"ExecCredential","apiVersion":"` + v1 + `"}`},
+		{name: "neither token nor certificate", output: execCredential(v1, status{"expirationTimestamp": expiry})},
+		{name: "a certificate without its key", output: execCredential(v1, status{"clientCertificateData": certificate})},
+		{name: "a certificate with an invalid key", output: execCredential(v1, status{"clientCertificateData": certificate, "clientKeyData": "x"})},
+		{name: "a credential, but a failure", output: execCredential(v1, status{"token": "t1"}), code: "1"},
 		{
-			name: "the other version", answer: execCredential(v1+"beta1", status{"token": "t1"}), works: true,
-			differing: "client-go refuses what gke-gcloud-auth-plugin answers",
+			name: "the other version", output: execCredential(v1+"beta1", status{"token": "t1"}), works: true,
+			differing: "client-go refuses the output of gke-gcloud-auth-plugin",
 		},
 		{
-			name: "a token with a line break at its end", answer: execCredential(v1, status{"token": "t1\n"}), works: true,
-			differing: "client-go hands it to the HTTP library, which refuses it",
+			name: "a token with a line break at its end", output: execCredential(v1, status{"token": "t1\n"}), works: true,
+			differing: "client-go passes it to the HTTP library, which refuses it",
 		},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			g := NewWithT(t)
 			plugin, server := newFakePlugin(t), newServer(t, "Bearer t1")
-			plugin.set("answer", test.answer)
+			plugin.set("output", test.output)
 			plugin.set("code", test.code)
 			access := resolve(t, onePlugin(t, plugin), server.profile("c1"))
 

@@ -44,7 +44,7 @@ func TestPortableConfigRunsSamePlugin(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			g := NewWithT(t)
 			plugin, server := newFakePlugin(t), newServer(t, "Bearer t1")
-			plugin.set("answer", execCredential("client.authentication.k8s.io/"+test.apiVersion, map[string]string{"token": "t1"}))
+			plugin.set("output", execCredential("client.authentication.k8s.io/"+test.apiVersion, map[string]string{"token": "t1"}))
 			provider := plugin.provider()
 			provider.Rollcall.AllowInsecureSkipTLSVerify = true
 			provider.ProfileSourcedCLIArgsPolicy = providerfile.ProfileSourcedCLIArgsAppend
@@ -75,7 +75,7 @@ func TestPortableConfigRunsSamePlugin(t *testing.T) {
 func TestExecInfo(t *testing.T) {
 	g := NewWithT(t)
 	plugin, server := newFakePlugin(t), newServer(t, "Bearer t1")
-	plugin.answer("t1", future())
+	plugin.output("t1", future())
 	provider := plugin.provider()
 	provider.ExecConfig.ProvideClusterInfo = true
 	resolver := newResolver(t, credentials.Options{Providers: []providerfile.Provider{provider}})

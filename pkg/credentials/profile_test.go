@@ -114,7 +114,7 @@ func TestProfileArgsAndEnvVars(t *testing.T) {
 		{"are left out by policy, even where they are wrong", ignoreArgs, ignoreEnvs, `7`, `{"LD_PRELOAD":1}`, "login", "B=file A=file", nil},
 		{"arguments as an array are appended", appendArgs, "", `["x","y"]`, ``, "login x y", "B=file A=file", nil},
 		{"arguments as an object are appended", appendArgs, "", `{"args":["x","y"]}`, ``, "login x y", "B=file A=file", nil},
-		{"no arguments are none", appendArgs, ifNot, `null`, `null`, "login", "B=file A=file", nil},
+		{"null arguments", appendArgs, ifNot, `null`, `null`, "login", "B=file A=file", nil},
 		{"of a variable in both, the file's value holds", "", ifNot, ``, `{"D":"p","C":"p","A":"p"}`, "login", "B=file A=file C=p D=p", nil},
 		{"of a variable in both, the profile's value holds", "", replace, ``, `{"D":"p","C":"p","A":"p"}`, "login", "B=file A=p C=p D=p", nil},
 		{"arguments that are no strings are refused", appendArgs, "", `["x",1]`, ``, "", "", credentials.ErrInvalidProfile},
@@ -219,7 +219,7 @@ func TestProfilesAreIsolated(t *testing.T) {
 			},
 		})))
 	}
-	// Whoever changes what they were given changes it for themselves.
+	// Callers may change what they get.
 	mangled := accesses[0].PortableRESTConfig().ExecProvider
 	mangled.Args[0], mangled.Env[0].Value = "mangled", "mangled"
 	provider.ExecConfig.Args[0] = "mangled"
@@ -270,10 +270,10 @@ func TestPrintedAccessHasNoSecret(t *testing.T) {
 	provider.ExecConfig.Env[0].Value = "s3cret"
 	resolver := newResolver(t, credentials.Options{Providers: []providerfile.Provider{provider}})
 	access := resolve(t, resolver, profileOf("c1", clientcmdv1.Cluster{Server: "https://c1"}))
-	given := credentials.FromRESTConfig(&rest.Config{Host: "https://c1", BearerToken: "s3cret"})
+	static := credentials.FromRESTConfig(&rest.Config{Host: "https://c1", BearerToken: "s3cret"})
 	for _, format := range []string{"%v", "%+v", "%#v", "%s", "%q"} {
 		g.Expect(fmt.Sprintf(format, access)).To(Equal(`access to https://c1 by provider "fake"`))
-		g.Expect(fmt.Sprintf(format, given)).To(Equal(`access to https://c1`))
-		g.Expect(fmt.Sprintf(format, []any{access, given, provider, resolver})).NotTo(ContainSubstring("s3cret"))
+		g.Expect(fmt.Sprintf(format, static)).To(Equal(`access to https://c1`))
+		g.Expect(fmt.Sprintf(format, []any{access, static, provider, resolver})).NotTo(ContainSubstring("s3cret"))
 	}
 }

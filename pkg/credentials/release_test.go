@@ -23,7 +23,7 @@ import (
 func TestRelease(t *testing.T) {
 	g := NewWithT(t)
 	plugin, server := newFakePlugin(t), newServer(t, "Bearer t1")
-	plugin.answer("t1", future())
+	plugin.output("t1", future())
 	resolver := onePlugin(t, plugin)
 	before := goleak.IgnoreCurrent()
 	access := resolve(t, resolver, server.profile("c1"))
@@ -53,7 +53,7 @@ func TestReleaseDuringRequest(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
 			plugin, server := newFakePlugin(t), newServer(t, "Bearer t1")
-			plugin.answer("t1", future())
+			plugin.output("t1", future())
 			resolver := onePlugin(t, plugin)
 			access := resolve(t, resolver, server.profile("c1"))
 			client := httpClient(t, access.RESTConfig())
@@ -79,7 +79,7 @@ func TestReleaseDuringRequest(t *testing.T) {
 func TestTheLastReleaseDropsTheCredential(t *testing.T) {
 	g := NewWithT(t)
 	plugin, server := newFakePlugin(t), newServer(t, "Bearer t1")
-	plugin.answer("t1", future())
+	plugin.output("t1", future())
 	resolver := onePlugin(t, plugin)
 	first, second := resolve(t, resolver, server.profile("c1")), resolve(t, resolver, server.profile("c2"))
 	clientOfSecond := httpClient(t, second.RESTConfig())
@@ -92,7 +92,7 @@ func TestTheLastReleaseDropsTheCredential(t *testing.T) {
 	second.Release()
 	third := resolve(t, resolver, server.profile("c3"))
 	getAll(t, httpClient(t, third.RESTConfig()), server.URL, 1, 200)
-	g.Expect(plugin.runs()).To(HaveLen(2), "the third one starts anew")
+	g.Expect(plugin.runs()).To(HaveLen(2), "the credential was dropped")
 }
 
 func TestReleaseStopsTheRun(t *testing.T) {
@@ -116,7 +116,7 @@ func TestReleaseStopsTheRun(t *testing.T) {
 func TestClose(t *testing.T) {
 	g := NewWithT(t)
 	plugin, slow, server := newFakePlugin(t), newFakePlugin(t), newServer(t, "Bearer t1")
-	plugin.answer("t1", future())
+	plugin.output("t1", future())
 	slow.shut()
 	waitForChild := slow.leaveChild()
 	before := goleak.IgnoreCurrent()
@@ -154,7 +154,7 @@ func TestClose(t *testing.T) {
 
 func TestResolveAndReleaseConcurrently(t *testing.T) {
 	plugin, server := newFakePlugin(t), newServer(t, "Bearer t1")
-	plugin.answer("t1", future())
+	plugin.output("t1", future())
 	resolver := onePlugin(t, plugin)
 	var group sync.WaitGroup
 	for i := range 20 {
@@ -180,13 +180,13 @@ func TestExpiry(t *testing.T) {
 	g := NewWithT(t)
 	plugin, server := newFakePlugin(t), newServer(t, "Bearer t1")
 	expiry := time.Now().Add(time.Hour).Truncate(time.Second)
-	plugin.answer("t1", expiry)
+	plugin.output("t1", expiry)
 	access := resolve(t, onePlugin(t, plugin), server.profile("c1"))
 	known := func() bool {
 		_, ok := access.Expiry()
 		return ok
 	}
-	g.Expect(known()).To(BeFalse(), "nobody has asked for a credential")
+	g.Expect(known()).To(BeFalse(), "there was no request")
 	client := httpClient(t, access.RESTConfig())
 	g.Expect(known()).To(BeFalse())
 

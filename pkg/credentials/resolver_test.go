@@ -15,7 +15,7 @@ import (
 func TestResolve(t *testing.T) {
 	g := NewWithT(t)
 	plugin := newFakePlugin(t)
-	plugin.answer("t1\n", future())
+	plugin.output("t1\n", future())
 	server := newServer(t, "Bearer t1")
 	resolver := newResolver(t, credentials.Options{Providers: []providerfile.Provider{plugin.provider()}})
 

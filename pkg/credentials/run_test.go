@@ -45,7 +45,7 @@ func TestInvalidOutput(t *testing.T) {
 	v1 := "client.authentication.k8s.io/v1"
 	token := map[string]string{"token": "t1"}
 	for _, test := range []struct {
-		name, answer string
+		name, output string
 		kind         error
 		text         string
 	}{
@@ -58,15 +58,15 @@ func TestInvalidOutput(t *testing.T) {
 		{"a token of white space", execCredential(v1, map[string]string{"token": " \n"}), credentials.ErrInvalidOutput, "neither a token nor a client certificate"},
 		{"a token with a line break", execCredential(v1, map[string]string{"token": "s3cret\nX-Evil: 1"}), credentials.ErrInvalidOutput, "characters that are not allowed in a header"},
 		{"a certificate without a key", execCredential(v1, map[string]string{"clientCertificateData": "s3cret"}), credentials.ErrInvalidOutput, "without clientKeyData"},
-		{"a key that is none", execCredential(v1, map[string]string{"clientCertificateData": "s3cret", "clientKeyData": "s3cret"}), credentials.ErrInvalidOutput, "not a certificate and its key"},
+		{"an invalid key", execCredential(v1, map[string]string{"clientCertificateData": "s3cret", "clientKeyData": "s3cret"}), credentials.ErrInvalidOutput, "not a certificate and its key"},
 		{"a token that has expired", execCredential(v1, map[string]string{"token": "s3cret", "expirationTimestamp": "2001-02-03T04:05:06Z"}), credentials.ErrExpired, "expired at 2001-02-03T04:05:06Z"},
-		{"a time that is none", execCredential(v1, map[string]string{"token": "t", "expirationTimestamp": "s3cret"}), credentials.ErrInvalidOutput, "a field has a value that cannot be read"},
+		{"an invalid time", execCredential(v1, map[string]string{"token": "t", "expirationTimestamp": "s3cret"}), credentials.ErrInvalidOutput, "a field has a value that cannot be read"},
 		{"too much", strings.Repeat(" ", 1<<20) + execCredential(v1, token), credentials.ErrInvalidOutput, "more than 1048576 bytes"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			g := NewWithT(t)
 			plugin, server := newFakePlugin(t), newServer(t)
-			plugin.set("answer", test.answer)
+			plugin.set("output", test.output)
 			client := httpClient(t, resolve(t, onePlugin(t, plugin), server.profile("c1")).RESTConfig())
 			_, _, err := get(client, server.URL)
 			g.Expect(err).To(MatchError(test.kind))
@@ -79,11 +79,11 @@ func TestInvalidOutput(t *testing.T) {
 
 func TestExecCredentialVersions(t *testing.T) {
 	for _, asked := range []string{"v1", "v1beta1"} {
-		for _, answered := range []string{"v1", "v1beta1"} {
-			t.Run(asked+" answered by "+answered, func(t *testing.T) {
+		for _, printed := range []string{"v1", "v1beta1"} {
+			t.Run(asked+" prints "+printed, func(t *testing.T) {
 				g := NewWithT(t)
 				plugin, server := newFakePlugin(t), newServer(t, "Bearer t1")
-				plugin.set("answer", execCredential("client.authentication.k8s.io/"+answered, map[string]string{"token": "t1"}))
+				plugin.set("output", execCredential("client.authentication.k8s.io/"+printed, map[string]string{"token": "t1"}))
 				provider := plugin.provider()
 				provider.ExecConfig.APIVersion = "client.authentication.k8s.io/" + asked
 				resolver := newResolver(t, credentials.Options{Providers: []providerfile.Provider{provider}})
@@ -119,7 +119,7 @@ func TestChildLeftBehind(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			g := NewWithT(t)
 			plugin, server := newFakePlugin(t), newServer(t, "Bearer t1")
-			plugin.answer("t1", future())
+			plugin.output("t1", future())
 			plugin.set(test.file, "")
 			waitForChild := plugin.leaveChild()
 			client := httpClient(t, resolve(t, onePlugin(t, plugin), server.profile("c1")).RESTConfig())
@@ -134,7 +134,7 @@ func TestChildLeftBehind(t *testing.T) {
 func TestLastCanceledRequestStopsTheRun(t *testing.T) {
 	g := NewWithT(t)
 	plugin, server := newFakePlugin(t), newServer(t, "Bearer t1")
-	plugin.answer("t1", future())
+	plugin.output("t1", future())
 	plugin.shut()
 	waitForChild := plugin.leaveChild()
 	client := httpClient(t, resolve(t, onePlugin(t, plugin), server.profile("c1")).RESTConfig())
@@ -159,7 +159,7 @@ func TestLastCanceledRequestStopsTheRun(t *testing.T) {
 func TestCanceledRequestKeepsTheRun(t *testing.T) {
 	g := NewWithT(t)
 	plugin, server := newFakePlugin(t), newServer(t, "Bearer t1")
-	plugin.answer("t1", future())
+	plugin.output("t1", future())
 	plugin.shut()
 	client := httpClient(t, resolve(t, onePlugin(t, plugin), server.profile("c1")).RESTConfig())
 
@@ -188,7 +188,7 @@ func TestMaxConcurrentRuns(t *testing.T) {
 	server := newServer(t, "Bearer t1")
 	var providers []providerfile.Provider
 	for i, plugin := range plugins {
-		plugin.answer("t1", future())
+		plugin.output("t1", future())
 		plugin.shut()
 		provider := plugin.provider()
 		provider.Name = []string{"a", "b", "c"}[i]
@@ -221,9 +221,9 @@ func TestMaxConcurrentRuns(t *testing.T) {
 func TestWaitForSlotIsNoFailure(t *testing.T) {
 	g := NewWithT(t)
 	slow, quick, server := newFakePlugin(t), newFakePlugin(t), newServer(t, "Bearer t1", "Bearer t2")
-	slow.answer("t1", future())
+	slow.output("t1", future())
 	slow.shut()
-	quick.answer("t2", future())
+	quick.output("t2", future())
 	providers := []providerfile.Provider{slow.provider(), quick.provider()}
 	providers[0].Name, providers[1].Name = "slow", "quick"
 	resolver := newResolver(t, credentials.Options{Providers: providers, MaxConcurrentRuns: 1})
@@ -256,7 +256,7 @@ func TestErrorsAndLogsHaveNoSecret(t *testing.T) {
 	g := NewWithT(t)
 	var log syncBuffer
 	plugin, server := newFakePlugin(t), newServer(t)
-	plugin.answer("s3cret-t0ken", future())
+	plugin.output("s3cret-t0ken", future())
 	plugin.set("stderr", "got s3cret-t0ken\nAuthorization: Bearer an0ther\n{\"password\": \"th1rd\"} eyJhbGciOi.eyJzdWIi.c2ln\n")
 	plugin.set("code", "1")
 	resolver := newResolver(t, credentials.Options{Providers: []providerfile.Provider{plugin.provider()}, Logger: log.logger()})
@@ -275,7 +275,7 @@ func TestErrorsAndLogsHaveNoSecret(t *testing.T) {
 func TestTimeoutErrorHasNoSecret(t *testing.T) {
 	g := NewWithT(t)
 	plugin, server := newFakePlugin(t), newServer(t)
-	plugin.answer("s3cret-t0ken", future())
+	plugin.output("s3cret-t0ken", future())
 	plugin.set("stderr", "got s3cret-t0ken\n")
 	plugin.pipe("hang")
 	resolver := newResolver(t, credentials.Options{Providers: []providerfile.Provider{plugin.provider()}, Timeout: time.Second})

@@ -29,7 +29,7 @@ import (
 )
 
 // server is an API server that only authenticates. "/watch" never ends, "/hang"
-// does not even begin to answer.
+// never responds.
 type server struct {
 	*httptest.Server
 
@@ -37,7 +37,7 @@ type server struct {
 	accepted map[string]bool
 	seen     []string
 
-	hanging    chan struct{} // one for each request that is never answered
+	hanging    chan struct{} // one for each request without a response
 	watchEnded chan struct{} // one for each watch that has ended
 
 	connections atomic.Int64 // that are open

@@ -46,7 +46,7 @@ func TestPasswordInURL(t *testing.T) {
 				getAll(t, client, config.Host, 1, http.StatusOK)
 				client.CloseIdleConnections()
 			}
-			g.Expect(tc.config.Host).To(ContainSubstring("s3cret"), "what was given is left as it is")
+			g.Expect(tc.config.Host).To(ContainSubstring("s3cret"), "the caller's configuration does not change")
 		})
 	}
 }
@@ -84,13 +84,13 @@ func TestFingerprintOfPasswordInURL(t *testing.T) {
 
 func TestFromRESTConfig(t *testing.T) {
 	g := NewWithT(t)
-	server := newServer(t, "Bearer given")
-	config := &rest.Config{Host: server.URL, BearerToken: "given", TLSClientConfig: rest.TLSClientConfig{CAData: server.ca()}}
+	server := newServer(t, "Bearer t1")
+	config := &rest.Config{Host: server.URL, BearerToken: "t1", TLSClientConfig: rest.TLSClientConfig{CAData: server.ca()}}
 	access := credentials.FromRESTConfig(config)
 	config.BearerToken = "changed later"
 	g.Expect(access.Provider()).To(BeEmpty())
 	g.Expect(access.Server()).To(Equal(server.URL))
-	g.Expect(access.PortableRESTConfig().BearerToken).To(Equal("given"))
+	g.Expect(access.PortableRESTConfig().BearerToken).To(Equal("t1"))
 
 	client := httpClient(t, access.RESTConfig())
 	getAll(t, client, server.URL, 3, 200)
@@ -111,7 +111,7 @@ func TestStaticFingerprint(t *testing.T) {
 	g.Expect(credentials.FromRESTConfig(base()).Fingerprint()).To(Equal(want))
 	tuned := base()
 	tuned.QPS, tuned.UserAgent = 7, "me"
-	g.Expect(credentials.FromRESTConfig(tuned).Fingerprint()).To(Equal(want), "what has to do with requests does not count")
+	g.Expect(credentials.FromRESTConfig(tuned).Fingerprint()).To(Equal(want), "settings of requests do not count")
 
 	for what, change := range map[string]func(*rest.Config){
 		"host":  func(c *rest.Config) { c.Host = "https://c2" },

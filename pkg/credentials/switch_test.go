@@ -21,7 +21,7 @@ import (
 var kinds = map[string]func(t testing.TB, s *server, token string) *credentials.Access{
 	"managed": func(t testing.TB, s *server, token string) *credentials.Access {
 		plugin := newFakePlugin(t)
-		plugin.answer(token, future())
+		plugin.output(token, future())
 		return resolve(t, onePlugin(t, plugin), s.profile("c1"))
 	},
 	"static": func(t testing.TB, s *server, token string) *credentials.Access {
@@ -115,7 +115,7 @@ func TestSwitchIsRefused(t *testing.T) {
 func TestSwitchReleasesTheOldCredential(t *testing.T) {
 	g := NewWithT(t)
 	plugin, a, b := newFakePlugin(t), newServer(t, "Bearer t1"), newServer(t, "Bearer b")
-	plugin.answer("t1", future())
+	plugin.output("t1", future())
 	resolver := onePlugin(t, plugin)
 	access := resolve(t, resolver, a.profile("c1"))
 	getAll(t, httpClient(t, access.RESTConfig()), a.URL, 1, http.StatusOK)
@@ -189,14 +189,14 @@ func TestSwitchInterruptsRequests(t *testing.T) {
 func TestSwitchAfterCertificateRenewal(t *testing.T) {
 	g := NewWithT(t)
 	plugin, a, b := newFakePlugin(t), newServer(t, "Bearer a"), newServer(t, "one")
-	plugin.answerCertificate("one", future())
+	plugin.outputCertificate("one", future())
 	access := kinds["static"](t, a, "a")
 	client := httpClient(t, access.RESTConfig())
 	getAll(t, client, a.URL, 1, http.StatusOK)
 	g.Expect(access.Switch(resolve(t, onePlugin(t, plugin), b.profile("c1")))).To(Succeed())
 	getAll(t, client, a.URL, 1, http.StatusOK)
 
-	plugin.answerCertificate("two", future())
+	plugin.outputCertificate("two", future())
 	b.accept("two")
 	getAll(t, client, a.URL, 20, http.StatusOK)
 	g.Expect(plugin.runs()).To(HaveLen(2), "the renewed certificate reaches the connections of the Access that was switched")
@@ -205,7 +205,7 @@ func TestSwitchAfterCertificateRenewal(t *testing.T) {
 func TestResolverCloseAfterSwitch(t *testing.T) {
 	g := NewWithT(t)
 	plugin, a, b := newFakePlugin(t), newServer(t, "Bearer a"), newServer(t, "Bearer t1")
-	plugin.answer("t1", future())
+	plugin.output("t1", future())
 	resolver := onePlugin(t, plugin)
 	access := kinds["static"](t, a, "a")
 	client := httpClient(t, access.RESTConfig())
@@ -221,7 +221,7 @@ func TestSwitchConcurrently(t *testing.T) {
 	g := NewWithT(t)
 	servers := []*server{newServer(t, "Bearer t"), newServer(t, "Bearer t"), newServer(t, "Bearer t")}
 	plugin := newFakePlugin(t)
-	plugin.answer("t", future())
+	plugin.output("t", future())
 	resolver := onePlugin(t, plugin)
 	access := resolve(t, resolver, servers[0].profile("c1"))
 	client := httpClient(t, access.RESTConfig())

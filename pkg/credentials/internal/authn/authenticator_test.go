@@ -274,7 +274,7 @@ func TestForcedRunsHaveBackoff(t *testing.T) {
 				}
 				g.Expect(int(s.runs.Load())).To(And(BeNumerically(">=", 12), BeNumerically("<=", 17)))
 
-				// After a while of peace, a 401 is taken seriously at once.
+				// After a while without a 401, there is a run at once.
 				time.Sleep(10 * time.Minute)
 				before := s.runs.Load()
 				c, err := a.credential(t.Context())

@@ -27,7 +27,7 @@ func TestExpiryOfOutput(t *testing.T) {
 	}{
 		{"an opaque token has none", `{"token":"t"}`, time.Time{}},
 		{"a JWT has its own", `{"token":"` + jwtOf2030 + `\n"}`, time.Unix(1893456000, 0)},
-		{"what the plugin says holds", `{"token":"` + jwtOf2030 + `","expirationTimestamp":"2027-01-01T00:00:00Z"}`, now.AddDate(1, 0, 0)},
+		{"the expiry of the plugin has precedence", `{"token":"` + jwtOf2030 + `","expirationTimestamp":"2027-01-01T00:00:00Z"}`, now.AddDate(1, 0, 0)},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			g := NewWithT(t)

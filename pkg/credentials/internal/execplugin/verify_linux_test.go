@@ -39,7 +39,7 @@ func TestVerifiedFileIsRun(t *testing.T) {
 	command := exec.CommandContext(t.Context(), path)
 	pin(command, file)
 	g.Expect(command.Run()).To(Succeed())
-	g.Expect(command.Args[0]).To(Equal(path), "the plugin is told its own name")
+	g.Expect(command.Args[0]).To(Equal(path), "the plugin gets its own name")
 	g.Expect(exec.CommandContext(t.Context(), path).Run()).NotTo(Succeed())
 
 	_, err = openVerified(path, []string{digest})
