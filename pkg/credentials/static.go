@@ -14,6 +14,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/rollcall-dev/rollcall/pkg/credentials/internal/authn"
+	"github.com/rollcall-dev/rollcall/pkg/credentials/internal/fingerprint"
 )
 
 // staticBackend is a rest.Config, which authenticates by itself.
@@ -146,7 +147,7 @@ func staticFingerprint(config *rest.Config) string {
 	if config.Transport != nil || config.WrapTransport != nil || config.Dial != nil {
 		serial = incomparable.Add(1)
 	}
-	return digest(config.Host, config.APIPath, config.Username, config.Password, config.BearerToken,
+	return fingerprint.Of(config.Host, config.APIPath, config.Username, config.Password, config.BearerToken,
 		config.BearerTokenFile, config.Impersonate, config.DisableCompression,
 		config.AuthProvider, config.ExecProvider, execConfig, tlsDigest(config), serial)
 }
@@ -161,5 +162,5 @@ func tlsDigest(config *rest.Config) string {
 			}
 		}
 	}
-	return digest(config.TLSClientConfig, proxy)
+	return fingerprint.Of(config.TLSClientConfig, proxy)
 }

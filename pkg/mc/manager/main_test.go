@@ -18,7 +18,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/cluster"
 	"sigs.k8s.io/controller-runtime/pkg/log"
-	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	mcmanager "github.com/rollcall-dev/rollcall/pkg/mc/manager"
 	"github.com/rollcall-dev/rollcall/pkg/mc/mctest"
@@ -31,33 +30,14 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// patience is how long a condition is waited for.
-const patience = 20 * time.Second
-
 // newManager returns a manager that the test starts.
 func newManager(t *testing.T, local *mctest.Cluster, provider multicluster.Provider, opts ...mcmanager.Option) mcmanager.Manager {
 	t.Helper()
-	mgr, err := mcmanager.New(local.Config(), provider, mcmanager.Options{Metrics: metricsserver.Options{BindAddress: "0"}}, opts...)
+	mgr, err := mcmanager.New(local.Config(), provider, mctest.ManagerOptions(), opts...)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return mgr
-}
-
-// start runs the manager until the test ends or stop is called.
-func start(t *testing.T, mgr mcmanager.Manager) (stop func()) {
-	t.Helper()
-	ctx, cancel := context.WithCancel(t.Context())
-	ended := make(chan error, 1)
-	go func() { ended <- mgr.Start(ctx) }()
-	stop = sync.OnceFunc(func() {
-		cancel()
-		if err := <-ended; err != nil {
-			t.Errorf("the manager failed: %v", err)
-		}
-	})
-	t.Cleanup(stop)
-	return stop
 }
 
 // fakeCluster has no methods.

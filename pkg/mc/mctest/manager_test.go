@@ -19,7 +19,7 @@ type runnable func(context.Context) error
 
 func (r runnable) Start(ctx context.Context) error { return r(ctx) }
 
-// standIn takes the place of a test, and keeps its errors.
+// standIn acts as a test, and keeps its errors.
 type standIn struct {
 	testing.TB
 	cleanups []func()

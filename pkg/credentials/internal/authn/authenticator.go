@@ -213,8 +213,8 @@ func (a *Authenticator) wait(ctx context.Context, r *run) error {
 	return ctx.Err()
 }
 
-// isVoid reports whether the run has no result for those who joined it after it
-// was abandoned.
+// isVoid reports whether the run has no result for requests that joined it after
+// it was abandoned.
 func (r *run) isVoid() bool { return r.abandoned && r.err != nil }
 
 // finish sets the result of a run.
@@ -255,7 +255,7 @@ func (a *Authenticator) finish(r *run, c *Credential, err error) {
 			"retryAfter", retryAfter.Round(time.Millisecond).String(), "oldStillValid", old.IsValid(now))
 	case err == nil && (!c.hasCertificateOf(old) || c.Certificate != nil && !old.IsValid(now)):
 		// Connections made after the old one had expired have no certificate.
-		a.newCertificate() // before those who wait make new connections
+		a.newCertificate() // before the waiting requests make new connections
 	}
 	if r.forced {
 		a.source.Log.V(1).Info("Ran the plugin for a refused credential", "outcome", outcomeOfForced(old, c, err))
@@ -286,8 +286,8 @@ func (a *Authenticator) ExpiresIn(now time.Time) (left time.Duration, expires bo
 	return c.Expiry.Sub(now), true
 }
 
-// stop cancels the run under way and starts no others. Those who wait get the
-// error.
+// stop cancels the run under way and starts no others. Waiting requests get
+// the error.
 func (a *Authenticator) stop(err error) {
 	a.mu.Lock()
 	if a.stopped != nil {

@@ -109,7 +109,7 @@ func TestNoRunWithoutRequests(t *testing.T) {
 	})
 }
 
-func TestTokensWithoutExpiryAreReadAgain(t *testing.T) {
+func TestTokenWithoutExpiryIsRenewed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := NewWithT(t)
 		s := &fakeSource{takes: time.Second}
@@ -125,7 +125,7 @@ func TestTokensWithoutExpiryAreReadAgain(t *testing.T) {
 	})
 }
 
-func TestTheOldCredentialServesWhileThePluginFails(t *testing.T) {
+func TestOldCredentialWhilePluginFails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := NewWithT(t)
 		s := &fakeSource{life: time.Hour}
@@ -149,7 +149,7 @@ func TestTheOldCredentialServesWhileThePluginFails(t *testing.T) {
 	})
 }
 
-func TestBackoffOfAFailingPlugin(t *testing.T) {
+func TestBackoff(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := NewWithT(t)
 		s := &fakeSource{failed: errors.New("no")}
@@ -172,7 +172,7 @@ func TestBackoffOfAFailingPlugin(t *testing.T) {
 	})
 }
 
-func TestManyWait(t *testing.T) {
+func TestManyRequestsWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := NewWithT(t)
 		s := &fakeSource{takes: 10 * time.Second, life: time.Hour}
@@ -200,7 +200,7 @@ func TestManyWait(t *testing.T) {
 	})
 }
 
-func TestARunThatNobodyWaitsForAnyMore(t *testing.T) {
+func TestAbandonedRun(t *testing.T) {
 	within := func(a *Authenticator, d time.Duration) error {
 		ctx, cancel := context.WithTimeout(context.Background(), d)
 		defer cancel()
@@ -251,7 +251,7 @@ func TestARunThatNobodyWaitsForAnyMore(t *testing.T) {
 	})
 }
 
-func TestForcedRunsComeAtGrowingIntervals(t *testing.T) {
+func TestForcedRunsHaveBackoff(t *testing.T) {
 	for _, test := range []struct {
 		name  string
 		fixed bool
@@ -274,7 +274,7 @@ func TestForcedRunsComeAtGrowingIntervals(t *testing.T) {
 				}
 				g.Expect(int(s.runs.Load())).To(And(BeNumerically(">=", 12), BeNumerically("<=", 17)))
 
-				// After a while of peace, a 401 is taken seriously at once.
+				// After a while without a 401, there is a run at once.
 				time.Sleep(10 * time.Minute)
 				before := s.runs.Load()
 				c, err := a.credential(t.Context())
@@ -286,7 +286,7 @@ func TestForcedRunsComeAtGrowingIntervals(t *testing.T) {
 	}
 }
 
-func TestARefusedCredentialThatIsOldAlready(t *testing.T) {
+func TestRefusedCredentialAlreadyReplaced(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := NewWithT(t)
 		s := &fakeSource{takes: time.Second, life: time.Hour}
@@ -300,7 +300,7 @@ func TestARefusedCredentialThatIsOldAlready(t *testing.T) {
 	})
 }
 
-func TestForcedRunThatFailsLeavesTheOldCredential(t *testing.T) {
+func TestFailedForcedRunKeepsOldCredential(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := NewWithT(t)
 		s := &fakeSource{life: time.Hour}
@@ -327,7 +327,7 @@ func TestStop(t *testing.T) {
 	})
 }
 
-func TestWhenACredentialIsDue(t *testing.T) {
+func TestRenewalTime(t *testing.T) {
 	g := NewWithT(t)
 	now := time.Now()
 	seen := map[time.Duration]bool{}
@@ -345,7 +345,7 @@ func TestWhenACredentialIsDue(t *testing.T) {
 	g.Expect(len(seen)).To(BeNumerically(">", 15), "a thousand credentials of one minute are not renewed in one minute")
 }
 
-func TestAnExpiredCredentialIsNotFreshWhateverTheMonotonicClockSays(t *testing.T) {
+func TestExpiryByWallClock(t *testing.T) {
 	g := NewWithT(t)
 	now := time.Now()
 	// The machine slept for longer than the credential was to last: its wall

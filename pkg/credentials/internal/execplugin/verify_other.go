@@ -3,12 +3,12 @@
 
 //go:build !linux
 
-package credentials
+package execplugin
 
 import (
 	"os"
 	"os/exec"
 )
 
-// pin does nothing: an open file cannot be executed here.
+// pin does nothing: open files cannot be executed on this platform.
 func pin(*exec.Cmd, *os.File) {}

@@ -1,7 +1,7 @@
 // Copyright The Rollcall Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package credentials
+package execplugin
 
 import (
 	"errors"
@@ -10,13 +10,15 @@ import (
 	"time"
 
 	. "github.com/onsi/gomega"
+
+	"github.com/rollcall-dev/rollcall/pkg/credentials/internal/errdefs"
 )
 
-func answerWith(status string) []byte {
+func outputWith(status string) []byte {
 	return []byte(`{"kind":"ExecCredential","apiVersion":"client.authentication.k8s.io/v1","status":` + status + `}`)
 }
 
-func TestExpiryOfAnAnswer(t *testing.T) {
+func TestExpiryOfOutput(t *testing.T) {
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	const jwtOf2030 = `eyJhbGciOiJub25lIn0.eyJleHAiOjE4OTM0NTYwMDB9.c2ln`
 	for _, test := range []struct {
@@ -25,35 +27,35 @@ func TestExpiryOfAnAnswer(t *testing.T) {
 	}{
 		{"an opaque token has none", `{"token":"t"}`, time.Time{}},
 		{"a JWT has its own", `{"token":"` + jwtOf2030 + `\n"}`, time.Unix(1893456000, 0)},
-		{"what the plugin says holds", `{"token":"` + jwtOf2030 + `","expirationTimestamp":"2027-01-01T00:00:00Z"}`, now.AddDate(1, 0, 0)},
+		{"the expiry of the plugin has precedence", `{"token":"` + jwtOf2030 + `","expirationTimestamp":"2027-01-01T00:00:00Z"}`, now.AddDate(1, 0, 0)},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			g := NewWithT(t)
-			c, err := parseAnswer(answerWith(test.status), now)
+			c, err := parseOutput(outputWith(test.status), now)
 			g.Expect(err).NotTo(HaveOccurred())
 			g.Expect(c.Expiry.Equal(test.expiry)).To(BeTrue(), c.Expiry.String())
 		})
 	}
 }
 
-func FuzzParseAnswer(f *testing.F) {
+func FuzzParseOutput(f *testing.F) {
 	f.Add([]byte(``))
-	f.Add(answerWith(`{"token":"marker"}`))
-	f.Add(answerWith(`{"token":"marker\n","expirationTimestamp":"2030-01-01T00:00:00Z"}`))
-	f.Add(answerWith(`{"clientCertificateData":"marker","clientKeyData":"marker"}`))
-	f.Add(answerWith(`{"token":7,"expirationTimestamp":"marker"}`))
+	f.Add(outputWith(`{"token":"marker"}`))
+	f.Add(outputWith(`{"token":"marker\n","expirationTimestamp":"2030-01-01T00:00:00Z"}`))
+	f.Add(outputWith(`{"clientCertificateData":"marker","clientKeyData":"marker"}`))
+	f.Add(outputWith(`{"token":7,"expirationTimestamp":"marker"}`))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
-		c, err := parseAnswer(data, now)
+		c, err := parseOutput(data, now)
 		switch {
 		case err != nil && c != nil, err == nil && c == nil:
 			t.Fatal("neither or both of a credential and an error")
 		case err != nil:
-			if !errors.Is(err, ErrInvalidOutput) {
+			if !errors.Is(err, errdefs.ErrInvalidOutput) {
 				t.Errorf("%v is not ErrInvalidOutput", err)
 			}
 			if strings.Contains(err.Error(), "marker") && !strings.Contains(string(data), "kind") {
-				t.Errorf("%v repeats the answer", err)
+				t.Errorf("%v repeats the output", err)
 			}
 		case c.Authorization == "" && c.Certificate == nil:
 			t.Error("an empty credential")
@@ -100,7 +102,7 @@ func TestPrintable(t *testing.T) {
 	}
 }
 
-func TestTailNeverShowsHalfALine(t *testing.T) {
+func TestTailHasWholeLines(t *testing.T) {
 	g := NewWithT(t)
 	end := &tail{}
 	line := "token=" + strings.Repeat("s", 100) + "\n"

@@ -1,19 +1,19 @@
 // Copyright The Rollcall Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package credentials
+package rules
 
 import (
 	"slices"
 	"strings"
 )
 
-// dangerousVariables are environment variables with which whoever sets them
-// decides what code a plugin runs, whom it trusts, where it sends its requests
-// or which credential it reads. The comparison is made in upper case.
+// dangerousVariables are environment variables that decide what code a plugin
+// runs, which servers it trusts, where it sends its requests or which credential
+// it reads. They are compared in upper case.
 var dangerousVariables = []string{
 	// The request itself, and where in-cluster configuration points.
-	execInfoVariable, "KUBECONFIG", "KUBERNETES_SERVICE_HOST", "KUBERNETES_SERVICE_PORT", "KUBERNETES_MASTER",
+	ExecInfoVariable, "KUBECONFIG", "KUBERNETES_SERVICE_HOST", "KUBERNETES_SERVICE_PORT", "KUBERNETES_MASTER",
 	// Where programs, configuration and temporary files are found.
 	"PATH", "PATHEXT", "COMSPEC", "SYSTEMROOT", "WINDIR", "HOME", "HOMEDRIVE", "HOMEPATH", "USERPROFILE",
 	"APPDATA", "LOCALAPPDATA", "PROGRAMDATA", "PWD", "TMPDIR", "TMP", "TEMP", "SHELL", "EDITOR", "PAGER", "BROWSER",
@@ -38,24 +38,24 @@ var dangerousPrefixes = []string{
 	"GOOGLE_", "GCE_METADATA_", "CLOUDSDK_", "GCLOUD_", "AWS_", "AZURE_", "MSI_", "IDENTITY_", "AAD_", "OCI_", "ALIBABA_",
 }
 
-// dangerousSuffixes are those of proxies, trust and credential files, which many
-// programs have under a name of their own.
+// dangerousSuffixes are those of proxies, certificate authorities and credential
+// files, for which many programs have variables of their own.
 var dangerousSuffixes = []string{
 	"_PROXY", "_CA_BUNDLE", "_CA_FILE", "_CA_CERT", "_CACERT", "_CREDENTIALS", "_CREDENTIALS_FILE", "_TOKEN_FILE", "_KEY_FILE",
 }
 
-// isDangerousVariable tells whether a variable is refused from a profile,
+// IsDangerousVariable reports whether a profile may never set the variable,
 // whatever the policy.
-func isDangerousVariable(name string) bool {
+func IsDangerousVariable(name string) bool {
 	name = strings.ToUpper(name)
 	return slices.Contains(dangerousVariables, name) ||
 		slices.ContainsFunc(dangerousPrefixes, func(prefix string) bool { return strings.HasPrefix(name, prefix) }) ||
 		slices.ContainsFunc(dangerousSuffixes, func(suffix string) bool { return strings.HasSuffix(name, suffix) })
 }
 
-// isVariableName tells whether the name is made of letters, digits and
+// IsVariableName reports whether the name consists of letters, digits and
 // underscores and does not begin with a digit.
-func isVariableName(name string) bool {
+func IsVariableName(name string) bool {
 	for i, r := range name {
 		switch {
 		case r == '_', 'a' <= r && r <= 'z', 'A' <= r && r <= 'Z':

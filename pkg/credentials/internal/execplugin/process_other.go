@@ -3,12 +3,12 @@
 
 //go:build !unix
 
-package credentials
+package execplugin
 
 import "os/exec"
 
-// ownGroup returns what kills the command. Its children are not reached where
-// there are no process groups.
+// ownGroup returns a function that kills the command, but not its children: there
+// are no process groups.
 func ownGroup(command *exec.Cmd) (kill func() error) {
 	return func() error { return command.Process.Kill() }
 }

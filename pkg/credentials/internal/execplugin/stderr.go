@@ -1,7 +1,7 @@
 // Copyright The Rollcall Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package credentials
+package execplugin
 
 import (
 	"encoding/json"
@@ -13,15 +13,14 @@ import (
 // maxStderr is how much of a plugin's standard error is kept: its end.
 const maxStderr = 4 << 10
 
-// tail keeps the end of what is written to it.
+// tail is a writer that keeps the end.
 type tail struct {
 	data []byte
 	cut  bool
 }
 
 func (t *tail) Write(p []byte) (int, error) {
-	// A line more than is kept, so that no secret at the cut is half shown and
-	// therefore not recognised.
+	// More than is shown, since half of a secret would not be recognised.
 	const kept = 4 * maxStderr
 	t.data = append(t.data, p...)
 	if len(t.data) > kept {
@@ -46,12 +45,12 @@ func (t *tail) bytes() []byte {
 // secretName is the end of names of fields and parameters with secrets.
 const secretName = `token|secret|password|passwd|client-?key-?data|(api|access|private)[_-]?key`
 
-// escapeSequence matches the colours of a terminal.
+// escapeSequence matches those of a terminal's colours.
 var escapeSequence = regexp.MustCompile(`\x1b\[[0-9;]*[A-Za-z]`)
 
-// secretLike matches what should not be shown even if a plugin prints it: keys
-// in PEM form, JSON web tokens, what follows "bearer", basic authentication,
-// passwords in URLs, and the values of fields and parameters that are named like secrets.
+// secretLike matches what is not shown if a plugin prints it: keys in PEM format,
+// JSON web tokens, what follows "bearer", basic authentication, passwords in
+// URLs, and the values of fields and parameters with names of secrets.
 var secretLike = []*regexp.Regexp{
 	regexp.MustCompile(`(?s)-----BEGIN [A-Z ]*PRIVATE KEY-----.*?(-----END [A-Z ]*PRIVATE KEY-----|$)`),
 	regexp.MustCompile(`\beyJ[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]*)*`),
@@ -67,14 +66,14 @@ var secretLike = []*regexp.Regexp{
 
 const redacted = "[redacted]"
 
-// programMark stands for the program's name while secrets are looked for.
+// programMark replaces the program's name while secrets are redacted.
 const programMark = "\x00"
 
 // printable returns the end of what the program wrote, at most maxStderr bytes,
 // without secrets and control characters.
 func printable(program string, text []byte, secrets []string) string {
 	clean := escapeSequence.ReplaceAllString(strings.ToValidUTF8(string(text), "?"), "")
-	// First, so that nothing that goes can hide a secret.
+	// First, so that what is removed cannot hide a secret.
 	clean = strings.Map(func(r rune) rune {
 		switch {
 		case r == '\n':
@@ -89,8 +88,8 @@ func printable(program string, text []byte, secrets []string) string {
 	for _, secret := range secrets {
 		clean = strings.ReplaceAll(clean, secret, redacted)
 	}
-	// Programs begin their messages with their name. What follows that of
-	// "mc-credential-token-secret" is no secret; after "token" it may be one.
+	// Programs start their messages with their name. What follows
+	// "mc-credential-token-secret:" is not a secret.
 	if strings.Contains(program, "-") {
 		clean = strings.ReplaceAll("\n"+clean, "\n"+program+":", "\n"+programMark+":")[1:]
 	}
@@ -105,15 +104,15 @@ func printable(program string, text []byte, secrets []string) string {
 	return clean
 }
 
-// secretsIn returns the secrets of an answer, as far as it can be read.
-func secretsIn(answer []byte) []string {
+// secretsIn returns the secrets in the output, if it can be parsed.
+func secretsIn(output []byte) []string {
 	var credential struct {
 		Status struct {
 			Token         string `json:"token"`
 			ClientKeyData string `json:"clientKeyData"`
 		} `json:"status"`
 	}
-	_ = json.Unmarshal(answer, &credential) // what can be read is enough
+	_ = json.Unmarshal(output, &credential) // what can be parsed is enough
 	var secrets []string
 	for _, secret := range []string{credential.Status.Token, credential.Status.ClientKeyData} {
 		if secret = strings.TrimSpace(secret); secret != "" {

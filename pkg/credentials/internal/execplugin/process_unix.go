@@ -3,7 +3,7 @@
 
 //go:build unix
 
-package credentials
+package execplugin
 
 import (
 	"errors"
@@ -12,8 +12,8 @@ import (
 	"syscall"
 )
 
-// ownGroup puts the command into a process group of its own and returns what
-// kills the whole group.
+// ownGroup puts the command into a process group of its own. It returns a function
+// that kills the group.
 func ownGroup(command *exec.Cmd) (kill func() error) {
 	command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	return func() error {

@@ -1,7 +1,7 @@
 // Copyright The Rollcall Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package credentials
+package execplugin
 
 import (
 	"errors"
@@ -13,17 +13,11 @@ import (
 	"strings"
 )
 
-// missingError is an ErrPluginMissing that says where the plugin is missing.
-type missingError struct{ where string }
-
-func (e *missingError) Error() string { return ErrPluginMissing.Error() + ": " + e.where }
-
-func (e *missingError) Unwrap() error { return ErrPluginMissing }
-
-// locate returns the path of the command: itself where it is absolute, else the
-// first of that name in the plugin folders that can be executed. Where there is
-// none, the error is a *missingError, and the path one where it could be.
-func locate(dirs []string, command string) (string, error) {
+// Locate returns the path of the command: itself if it is a path, otherwise the
+// first executable of that name in the plugin folders. If there is none, it
+// returns an ErrPluginMissing and a path where the executable could be.
+func (r *Runner) Locate(command string) (string, error) {
+	dirs := r.options.PluginDirs
 	if filepath.IsAbs(command) {
 		if err := checkExecutable(command); err != nil {
 			return command, &missingError{fmt.Sprintf("%s: %v", command, err)}
@@ -51,8 +45,7 @@ func locate(dirs []string, command string) (string, error) {
 	return filepath.Join(dirs[0], command), &missingError{fmt.Sprintf("%q is in none of %s", command, strings.Join(dirs, ", "))}
 }
 
-// checkExecutable returns why the file cannot be executed. The error does not
-// repeat the path.
+// checkExecutable returns why the file cannot be executed, without its path.
 func checkExecutable(path string) error {
 	info, err := os.Stat(path)
 	var pathError *fs.PathError

@@ -1,7 +1,7 @@
 // Copyright The Rollcall Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package credentials
+package execplugin
 
 import (
 	"crypto/sha256"
@@ -12,9 +12,11 @@ import (
 	"testing"
 
 	. "github.com/onsi/gomega"
+
+	"github.com/rollcall-dev/rollcall/pkg/credentials/internal/errdefs"
 )
 
-func TestWhatWasVerifiedIsWhatIsRun(t *testing.T) {
+func TestVerifiedFileIsRun(t *testing.T) {
 	g := NewWithT(t)
 	path := filepath.Join(t.TempDir(), "plugin")
 	// Both end at once, one well and one not.
@@ -37,9 +39,9 @@ func TestWhatWasVerifiedIsWhatIsRun(t *testing.T) {
 	command := exec.CommandContext(t.Context(), path)
 	pin(command, file)
 	g.Expect(command.Run()).To(Succeed())
-	g.Expect(command.Args[0]).To(Equal(path), "the plugin is told its own name")
+	g.Expect(command.Args[0]).To(Equal(path), "the plugin gets its own name")
 	g.Expect(exec.CommandContext(t.Context(), path).Run()).NotTo(Succeed())
 
 	_, err = openVerified(path, []string{digest})
-	g.Expect(err).To(MatchError(ErrDenied))
+	g.Expect(err).To(MatchError(errdefs.ErrDenied))
 }
