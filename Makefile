@@ -69,10 +69,12 @@ ifeq ($(PKG)$(RUN),./...)
 endif
 
 .PHONY: bench
-bench: ## Compare with bare controller-runtime and client-go, in about 12 minutes. PKG=./test/fleetbench picks one.
+bench: ## Compare with bare controller-runtime and client-go, in about 12 minutes. BENCH=Fleet PKG=./test/bench picks one.
 ifeq ($(PKG),./...)
 	@$(GO) test -timeout 60m -run '^$$' -bench 'AgainstBare/$(BENCH)' -benchtime 1x ./test/bench -clusters $(CLUSTERS) -out '$(CURDIR)/bin/bench.txt'
-	@$(GO) test -timeout 60m -run '^$$' -bench '$(BENCH)' -benchtime 1x ./test/fleetbench ./test/credbench
+ifeq ($(BENCH),.)
+	@for name in Fleet Credentials; do $(GO) test -timeout 60m -run '^$$' -bench "^Benchmark$$name\$$" -benchtime 1x ./test/bench || exit; done
+endif
 else
 	@assets=$$($(CONTROLPLANE)) && \
 	KUBEBUILDER_ASSETS=$$assets $(GO) test -timeout 60m -run '^$$' -bench '$(BENCH)' -benchmem $(PKG)

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // The example prints a line for each ConfigMap that it reconciles, in every
-// cluster that the ClusterProfiles of a hub list.
+// cluster that has a ClusterProfile in a hub.
 //
 //	cluster-inventory-api --kubeconfig hub.kubeconfig \
 //	  --clusterprofile-provider-file providers.json

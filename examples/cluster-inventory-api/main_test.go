@@ -12,7 +12,7 @@ import (
 	. "github.com/onsi/gomega"
 )
 
-// The test binary is the example where this variable is set.
+// If this variable is set, the test binary is the example.
 const programVariable = "ROLLCALL_EXAMPLE"
 
 func TestMain(m *testing.M) {
@@ -23,14 +23,14 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-func TestWrongFlagsAreToldAtTheStart(t *testing.T) {
+func TestWrongFlags(t *testing.T) {
 	for _, test := range []struct {
 		name string
 		args []string
 		text string
 	}{
 		{"no provider file", []string{}, "--clusterprofile-provider-file must be given"},
-		{"an argument that is no flag", []string{"--clusterprofile-provider-file", "a", "b"}, `unexpected argument \"b\"`},
+		{"an argument that is not a flag", []string{"--clusterprofile-provider-file", "a", "b"}, `unexpected argument \"b\"`},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			g := NewWithT(t)

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // The example is a complete credential plugin, which reads tokens from files.
-// docs/write-a-plugin.md goes through it.
+// docs/write-a-plugin.md explains it.
 package main
 
 import (

@@ -16,7 +16,7 @@ import (
 	"github.com/rollcall-dev/rollcall/pkg/credentials/plugin/plugintest"
 )
 
-// The test binary is the plugin where this variable is set.
+// If this variable is set, the test binary is the plugin.
 const programVariable = "ROLLCALL_EXAMPLE"
 
 func TestMain(m *testing.M) {
@@ -26,7 +26,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// newFolder has the token of c1, in a folder next to a file that is no token.
+// newFolder returns a folder with the token of c1, next to a file outside of it.
 func newFolder(t *testing.T) string {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "tokens")
@@ -50,7 +50,7 @@ func TestConformance(t *testing.T) {
 	})
 }
 
-func TestTheDocsBuildItUnderItsName(t *testing.T) {
+func TestNameInDocs(t *testing.T) {
 	g := NewWithT(t)
 	page, err := os.ReadFile("../../docs/write-a-plugin.md")
 	g.Expect(err).NotTo(HaveOccurred())
@@ -59,14 +59,14 @@ func TestTheDocsBuildItUnderItsName(t *testing.T) {
 	g.Expect(string(page)).To(ContainSubstring("    command: " + name + "\n"))
 }
 
-func TestAProfileThatIsRefused(t *testing.T) {
+func TestRejectedConfigs(t *testing.T) {
 	for _, test := range []struct {
 		name, config string
 		code         int
 		text         string
 	}{
-		{"it cannot leave the folder", `{"file":"../other"}`, plugin.ExitFailed, "path escapes from parent"},
-		{"it must name a file", `{}`, plugin.ExitBadRequest, "file must be given"},
+		{"a file outside of the folder", `{"file":"../other"}`, plugin.ExitFailed, "path escapes from parent"},
+		{"no file", `{}`, plugin.ExitBadRequest, "file must be given"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			g := NewWithT(t)

@@ -27,12 +27,12 @@ import (
 
 // Labels of ConfigMaps.
 const (
-	labelShare = "example.rollcall.dev/share" // "true": is copied to all other clusters
-	labelCopy  = "example.rollcall.dev/copy"  // "true": is such a copy
+	labelShare = "example.rollcall.dev/share" // "true": copied to all other clusters
+	labelCopy  = "example.rollcall.dev/copy"  // "true": a copy
 )
 
-// copier keeps copies of one cluster's shared ConfigMaps in all others. Its
-// requests are about whole clusters, and name no object.
+// copier keeps copies of one cluster's shared ConfigMaps in all other clusters.
+// Its requests name a cluster, and no object.
 type copier struct {
 	mgr     mcmanager.Manager
 	from    multicluster.ClusterName
@@ -46,17 +46,17 @@ func setup(mgr mcmanager.Manager, from multicluster.ClusterName) error {
 	}
 	return mcbuilder.ControllerManagedBy(mgr).
 		Named("copier").
-		WatchesRawSource(mcsource.ClusterLifecycle()). // a cluster that joins gets its copies
+		WatchesRawSource(mcsource.ClusterLifecycle()). // a new cluster gets its copies
 		Watches(&corev1.ConfigMap{}, func(multicluster.ClusterName, cluster.Cluster) mchandler.EventHandler {
-			return mchandler.TypedEnqueueRequestsFromMapFuncWithClusterPreservation(c.concerned)
+			return mchandler.TypedEnqueueRequestsFromMapFuncWithClusterPreservation(c.requestsFor)
 		}).
-		// With two or more, a cluster that hangs leaves workers to the others.
+		// With two or more workers, a hanging cluster does not block the others.
 		WithOptions(mccontroller.Options{MaxConcurrentReconciles: 4}).
 		Complete(c)
 }
 
-// concerned maps a copy to its cluster, and a shared ConfigMap to all others.
-func (c *copier) concerned(ctx context.Context, object client.Object) []mcreconcile.Request {
+// requestsFor maps a copy to its cluster, and a shared ConfigMap to all clusters.
+func (c *copier) requestsFor(ctx context.Context, object client.Object) []mcreconcile.Request {
 	cluster, _ := mccontext.ClusterFrom(ctx)
 	switch labels := object.GetLabels(); {
 	case cluster != c.from && labels[labelCopy] == "true":
@@ -71,12 +71,12 @@ func (c *copier) concerned(ctx context.Context, object client.Object) []mcreconc
 	return nil
 }
 
-// Reconcile makes the copies in the request's cluster what they should be.
+// Reconcile creates, updates and deletes the copies in the request's cluster.
 func (c *copier) Reconcile(ctx context.Context, req mcreconcile.Request) (ctrl.Result, error) {
 	if req.ClusterName == c.from {
 		return ctrl.Result{}, nil
 	}
-	source, err := c.mgr.GetCluster(ctx, c.from) // while it is connected, the request waits
+	source, err := c.mgr.GetCluster(ctx, c.from) // if it is still connecting, the request waits for it
 	if err != nil {
 		return ctrl.Result{}, err
 	}
@@ -96,7 +96,7 @@ func (c *copier) Reconcile(ctx context.Context, req mcreconcile.Request) (ctrl.R
 	for i := range copies.Items {
 		obsolete[client.ObjectKeyFromObject(&copies.Items[i])] = &copies.Items[i]
 	}
-	var faults []error
+	var errs []error
 	for i := range shared.Items {
 		want := &shared.Items[i]
 		delete(obsolete, client.ObjectKeyFromObject(want))
@@ -106,10 +106,10 @@ func (c *copier) Reconcile(ctx context.Context, req mcreconcile.Request) (ctrl.R
 			have.Data = want.Data
 			return nil
 		})
-		faults = append(faults, err)
+		errs = append(errs, err)
 	}
 	for _, copied := range obsolete {
-		faults = append(faults, client.IgnoreNotFound(target.GetClient().Delete(ctx, copied)))
+		errs = append(errs, client.IgnoreNotFound(target.GetClient().Delete(ctx, copied)))
 	}
-	return ctrl.Result{}, errors.Join(faults...)
+	return ctrl.Result{}, errors.Join(errs...)
 }

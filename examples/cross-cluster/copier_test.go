@@ -22,7 +22,7 @@ import (
 	"github.com/rollcall-dev/rollcall/pkg/mc/multicluster"
 )
 
-// A provider of clusters that a test adds and removes.
+// provider has the clusters that a test adds.
 type provider struct {
 	clusters.Clusters[cluster.Cluster]
 }
@@ -38,14 +38,14 @@ func (p *provider) join(ctx context.Context, t *testing.T, mgr mcmanager.Manager
 	}
 }
 
-// start runs the copier until the test ends, from the fleet's first cluster to
-// the others but the last, which is left to join later.
+// start runs the copier until the test ends. It copies from the fleet's first
+// cluster. The last cluster joins when the test calls join.
 func start(t *testing.T, fleet *mctest.Fleet) (join func()) {
 	t.Helper()
 	p := &provider{}
 	mgr, err := mcmanager.New(mctest.New(t).Config(), p, mcmanager.Options{
 		Metrics:    metricsserver.Options{BindAddress: "0"},
-		Controller: config.Controller{SkipNameValidation: new(true)}, // tests use the name again
+		Controller: config.Controller{SkipNameValidation: new(true)}, // the tests use the same name
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -76,7 +76,7 @@ func shared(data string) *corev1.ConfigMap {
 	}
 }
 
-// copyIn returns what is in a cluster's copy, "" if there is none.
+// copyIn returns the data of a cluster's copy, "" if there is none.
 func copyIn(c *mctest.Cluster) func() string {
 	return func() string {
 		found := &corev1.ConfigMap{}
@@ -87,7 +87,7 @@ func copyIn(c *mctest.Cluster) func() string {
 	}
 }
 
-func TestCopiesFollowTheSharedConfigMap(t *testing.T) {
+func TestCopies(t *testing.T) {
 	g := NewWithT(t)
 	g.SetDefaultEventuallyTimeout(20 * time.Second)
 	fleet := mctest.NewFleet(t, 3)
@@ -100,17 +100,17 @@ func TestCopiesFollowTheSharedConfigMap(t *testing.T) {
 	g.Eventually(copyIn(member)).Should(Equal("two"))
 
 	join()
-	g.Eventually(copyIn(late)).Should(Equal("two"), "a cluster that joins gets its copies")
+	g.Eventually(copyIn(late)).Should(Equal("two"), "a new cluster gets its copies")
 
 	g.Expect(member.Delete(shared(""))).To(Succeed())
-	g.Eventually(copyIn(member)).Should(Equal("two"), "a copy that somebody deletes comes back")
+	g.Eventually(copyIn(member)).Should(Equal("two"), "a deleted copy is created again")
 
 	g.Expect(source.Delete(shared(""))).To(Succeed())
 	g.Eventually(copyIn(member)).Should(BeEmpty())
 	g.Eventually(copyIn(late)).Should(BeEmpty())
 }
 
-func TestAClusterThatHangsHoldsUpNobody(t *testing.T) {
+func TestHangingCluster(t *testing.T) {
 	g := NewWithT(t)
 	g.SetDefaultEventuallyTimeout(20 * time.Second)
 	fleet := mctest.NewFleet(t, 3)
@@ -123,7 +123,7 @@ func TestAClusterThatHangsHoldsUpNobody(t *testing.T) {
 	g.Eventually(copyIn(good)).Should(Equal("one"))
 
 	bad.Fault(mctest.Hang)
-	for _, data := range []string{"two", "three"} { // for the second, a worker waits for the other cluster
+	for _, data := range []string{"two", "three"} { // during the second, a worker waits for the other cluster
 		g.Expect(source.Update(shared(data))).To(Succeed())
 		g.Eventually(copyIn(good)).Should(Equal(data))
 	}

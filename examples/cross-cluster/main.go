@@ -2,7 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Cross-cluster copies the ConfigMaps of one cluster that are labelled
-// example.rollcall.dev/share=true to all other clusters on a hub's roll.
+// example.rollcall.dev/share=true to all other clusters that have a ClusterProfile
+// in a hub.
 package main
 
 import (
@@ -31,7 +32,7 @@ func main() {
 func run() error {
 	var credentialOptions credentials.Options
 	credentialOptions.AddFlags(flag.CommandLine)
-	from := flag.String("from", "", "`name` of the cluster to copy from, the namespace/name of its profile")
+	from := flag.String("from", "", "`namespace/name` of the profile of the cluster to copy from")
 	flag.Parse()
 	ctrl.SetLogger(zap.New())
 	switch {

@@ -16,7 +16,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 )
 
-// The test binary is the example where this variable is set.
+// If this variable is set, the test binary is the example.
 const programVariable = "ROLLCALL_EXAMPLE"
 
 func TestMain(m *testing.M) {
@@ -29,14 +29,14 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-func TestWrongFlagsAreToldAtTheStart(t *testing.T) {
+func TestWrongFlags(t *testing.T) {
 	for _, test := range []struct {
 		name string
 		args []string
 		text string
 	}{
 		{"no provider file", []string{"--from", "fleet/a"}, "--clusterprofile-provider-file must be given"},
-		{"an argument that is no flag", []string{"--from", "fleet/a", "--clusterprofile-provider-file", "a", "b"}, `unexpected argument \"b\"`},
+		{"an argument that is not a flag", []string{"--from", "fleet/a", "--clusterprofile-provider-file", "a", "b"}, `unexpected argument \"b\"`},
 		{"no cluster to copy from", []string{"--clusterprofile-provider-file", "a"}, "--from must be given"},
 	} {
 		t.Run(test.name, func(t *testing.T) {

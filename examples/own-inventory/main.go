@@ -1,9 +1,9 @@
 // Copyright The Rollcall Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Own-inventory reconciles clusters that no hub lists, but a service of one's
-// own. A provider takes three things: a source (source.go), a credential method
-// (here a provider file, as for any other inventory) and options.
+// Own-inventory reconciles the clusters that an HTTP service lists, without a hub.
+// A provider has three parts: a source (source.go), a credential method (here a
+// provider file, as for any other inventory) and options.
 //
 //	own-inventory --inventory https://clusters.example.com/v1/clusters \
 //	  --clusterprofile-provider-file providers.json
@@ -66,8 +66,8 @@ func run() error {
 	return mgr.Start(ctrl.SetupSignalHandler())
 }
 
-// newManager returns a manager that logs each namespace of each cluster with
-// the region that the inventory says the cluster is in.
+// newManager returns a manager that logs each namespace of each cluster, with the
+// region of the cluster in the inventory.
 func newManager(config *rest.Config, source inventory.Source, method credentials.Method, options mcmanager.Options) (mcmanager.Manager, error) {
 	provider, err := fleet.New(fleet.Options{Source: source, Credentials: method})
 	if err != nil {
@@ -85,7 +85,7 @@ func newManager(config *rest.Config, source inventory.Source, method credentials
 				return ctrl.Result{}, err
 			}
 			if profile, ok := fleet.ProfileFrom(cl); ok {
-				log.FromContext(ctx).Info("Namespace is there", "region", profile.Labels["region"])
+				log.FromContext(ctx).Info("Namespace found", "region", profile.Labels["region"])
 			}
 			return ctrl.Result{}, nil
 		}))

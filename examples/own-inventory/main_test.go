@@ -51,7 +51,7 @@ func (l *list) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
 	_ = json.NewEncoder(w).Encode(l.entries)
 }
 
-// tokens is a credential method in the place of plugins.
+// tokens is a credential method without plugins.
 type tokens struct{ fleet *mctest.Fleet }
 
 func (t tokens) Resolve(_ context.Context, profile *inventory.Profile) (*credentials.Access, error) {
@@ -67,7 +67,7 @@ func (t tokens) Resolve(_ context.Context, profile *inventory.Profile) (*credent
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-func TestClustersComeAndGoWithTheService(t *testing.T) {
+func TestInventoryChanges(t *testing.T) {
 	g := NewWithT(t)
 	g.SetDefaultEventuallyTimeout(20 * time.Second)
 	members := mctest.NewFleet(t, 3)
@@ -105,7 +105,7 @@ func TestClustersComeAndGoWithTheService(t *testing.T) {
 	mgr, err := newManager(mctest.New(t).Config(), source, tokens{members}, mcmanager.Options{
 		Logger:     logger,
 		Metrics:    metricsserver.Options{BindAddress: "0"},
-		Controller: config.Controller{SkipNameValidation: new(true)}, // with -count
+		Controller: config.Controller{SkipNameValidation: new(true)}, // for -count
 	})
 	g.Expect(err).NotTo(HaveOccurred())
 	ctx, cancel := context.WithCancel(t.Context())
@@ -117,14 +117,14 @@ func TestClustersComeAndGoWithTheService(t *testing.T) {
 	}()
 
 	for _, c := range []*mctest.Cluster{one, two} {
-		g.Eventually(logged("Namespace is there", `"`+c.Name()+`"`, "region-of-"+c.Name())).Should(BeTrue())
+		g.Eventually(logged("Namespace found", `"`+c.Name()+`"`, "region-of-"+c.Name())).Should(BeTrue())
 	}
 	listed.set(true)
 	g.Eventually(logged("cannot list clusters", "500")).Should(BeTrue())
-	g.Expect(one.OpenWatches("namespaces")).To(Equal(1), "no cluster leaves because the service fails")
+	g.Expect(one.OpenWatches("namespaces")).To(Equal(1), "no cluster leaves while the service fails")
 
 	listed.set(false, two, three)
-	g.Eventually(logged("Namespace is there", "region-of-"+three.Name())).Should(BeTrue())
-	g.Eventually(func() int { return one.OpenWatches("namespaces") }).Should(BeZero(), "it has left")
-	g.Expect(two.Requests("list", "namespaces")+two.Requests("watch", "namespaces")).To(BeNumerically("<=", 2), "it has not been engaged anew")
+	g.Eventually(logged("Namespace found", "region-of-"+three.Name())).Should(BeTrue())
+	g.Eventually(func() int { return one.OpenWatches("namespaces") }).Should(BeZero(), "the cluster has left")
+	g.Expect(two.Requests("list", "namespaces")+two.Requests("watch", "namespaces")).To(BeNumerically("<=", 2), "the cluster has not been engaged again")
 }

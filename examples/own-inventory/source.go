@@ -31,12 +31,12 @@ type service struct {
 	client *http.Client
 }
 
-// Run tells of the clusters that are listed, over and over. It ends with the
-// first error: whoever runs it runs it again, and takes no cluster away for it.
+// Run lists the clusters again and again. It returns the first error: the fleet
+// then restarts it with backoff, and keeps the clusters.
 func (s *service) Run(ctx context.Context, sink inventory.Sink) error {
 	tick := time.NewTicker(s.every)
 	defer tick.Stop()
-	var told map[string]*inventory.Profile // by the service's name of the cluster
+	var known map[string]*inventory.Profile // by the service's name of the cluster
 	for {
 		entries, err := s.list(ctx)
 		if ctx.Err() != nil {
@@ -47,23 +47,23 @@ func (s *service) Run(ctx context.Context, sink inventory.Sink) error {
 		}
 		listed := make(map[string]*inventory.Profile, len(entries))
 		for _, e := range entries {
-			profile, err := e.profile(told[e.Name])
+			profile, err := e.profile(known[e.Name])
 			if err != nil {
-				log.FromContext(ctx).Error(err, "Cluster cannot be used", "cluster", e.Name)
+				log.FromContext(ctx).Error(err, "Skipping invalid cluster", "cluster", e.Name)
 				continue
 			}
 			listed[e.Name] = profile
 			sink.Put(profile)
 		}
-		for name, profile := range told {
+		for name, profile := range known {
 			if listed[name] == nil {
 				sink.Remove(inventory.KeyOf(profile))
 			}
 		}
-		if told == nil {
+		if known == nil {
 			sink.Synced()
 		}
-		told = listed
+		known = listed
 		select {
 		case <-tick.C:
 		case <-ctx.Done():
@@ -72,8 +72,8 @@ func (s *service) Run(ctx context.Context, sink inventory.Sink) error {
 	}
 }
 
-// profile makes a ClusterProfile of an entry. It has no credential in it, only
-// the name of the provider that knows how to get one.
+// profile returns a ClusterProfile for the entry. It contains no credential, only
+// the name of the access provider.
 func (e entry) profile(previous *inventory.Profile) (*inventory.Profile, error) {
 	return inventory.Synthesize(inventory.Synthetic{
 		ClusterName: e.Name,
@@ -100,7 +100,7 @@ func (s *service) list(ctx context.Context) ([]entry, error) {
 	}
 	defer resp.Body.Close()
 	if resp.StatusCode != http.StatusOK {
-		return nil, fmt.Errorf("%s answers %s", s.url, resp.Status)
+		return nil, fmt.Errorf("%s responds with %s", s.url, resp.Status)
 	}
 	var entries []entry
 	if err := json.NewDecoder(resp.Body).Decode(&entries); err != nil {

@@ -16,10 +16,10 @@ import (
 	"testing"
 )
 
-// The test binary plays the programs of these tests, by the name that it is
-// started under: this program, the go command, and setup-envtest. Environment
-// variables say how the latter two behave. The binaries that they make are
-// shell scripts, which know their version.
+// The test binary acts as the programs of these tests, by the name of its file:
+// this program, the go command, and setup-envtest. Environment variables set how
+// the latter two behave. The binaries that they build are shell scripts that print
+// their version.
 const (
 	envCalls      = "FAKE_CALLS"      // file that gets a line per run of go
 	envFail       = "FAKE_FAIL"       // what fails: any of etcd, kube-apiserver, setup-envtest (go builds), download
@@ -87,7 +87,7 @@ func fakeSetupEnvtest(args []string) {
 	fmt.Print(dir)
 }
 
-// writeBinary makes a program that says its name and version.
+// writeBinary writes a program that prints its name and version.
 func writeBinary(path, version string) {
 	must(os.WriteFile(path, fmt.Appendf(nil, "#!/bin/sh\necho %s %s\n", filepath.Base(path), version), 0o755))
 }
@@ -96,7 +96,7 @@ func fails(what string) bool {
 	return slices.Contains(strings.Fields(os.Getenv(envFail)), what)
 }
 
-// A gate is where a program waits that is to be seen in the middle of its work.
+// A gate blocks a program in the middle of its work.
 type gate struct {
 	net.Listener
 }
@@ -111,8 +111,8 @@ func newGate(t *testing.T) gate {
 	return gate{listener}
 }
 
-// arrival waits for a program to arrive. Closing the connection lets it go on;
-// reading from it ends when the program does.
+// arrival waits for a program at the gate. Closing the connection lets it
+// continue; reading from it ends when the program does.
 func (g gate) arrival(t *testing.T) net.Conn {
 	t.Helper()
 	conn, err := g.Accept()

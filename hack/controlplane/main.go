@@ -22,20 +22,20 @@ import (
 	"github.com/rollcall-dev/rollcall/hack/controlplane/internal/progress"
 )
 
-// Exit codes. They are part of the program's interface.
+// Exit codes, which are part of the program's interface.
 const (
 	exitOK          = 0
-	exitFailed      = 1   // the binaries could not be had
+	exitFailed      = 1   // the binaries could not be prepared
 	exitUsage       = 2   // bad flags or arguments
-	exitBadOverride = 3   // KUBEBUILDER_ASSETS is set, and not usable
+	exitBadOverride = 3   // KUBEBUILDER_ASSETS is set, but not usable
 	exitInterrupted = 130 // SIGINT or SIGTERM
 )
 
 const usage = `Usage: controlplane [flags]
 
-Prints a folder that holds kube-apiserver and etcd, and prepares it where
-needed: by download in seconds, or by building from source in some minutes.
-The result is kept in the user's cache folder.
+Prints a folder with kube-apiserver and etcd. If needed, it first downloads them
+in seconds, or builds them from source in a few minutes. The result is stored in
+the user's cache folder.
 
 Example:
 
@@ -66,9 +66,9 @@ func main() {
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	flags := flag.NewFlagSet("controlplane", flag.ContinueOnError)
 	flags.SetOutput(stderr)
-	quiet := flags.Bool("quiet", false, "print no progress, only errors")
+	quiet := flags.Bool("quiet", false, "print only errors, no progress")
 	downloadTimeout := flags.Duration("download-timeout", 20*time.Second,
-		"give up downloading after this long and build from source; 0 never downloads")
+		"stop the download after this time and build from source; 0 for no download")
 	flags.Usage = func() {
 		fmt.Fprint(flags.Output(), usage)
 		flags.PrintDefaults()
@@ -87,7 +87,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	dir, err := find(ctx, progress.New(stderr, *quiet), *downloadTimeout)
 	switch {
 	case ctx.Err() != nil:
-		fmt.Fprintln(stderr, "controlplane: interrupted; the next run starts over, from the go build cache")
+		fmt.Fprintln(stderr, "controlplane: interrupted; the next run starts again, with the Go build cache")
 		return exitInterrupted
 	case errors.Is(err, assets.ErrOverride):
 		fmt.Fprintf(stderr, "controlplane: %v\n", err)

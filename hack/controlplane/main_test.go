@@ -16,7 +16,7 @@ import (
 	"github.com/rollcall-dev/rollcall/hack/controlplane/internal/pinned"
 )
 
-func TestTakesTheFirstSourceThatHasBothBinaries(t *testing.T) {
+func TestSources(t *testing.T) {
 	const etcd, apiServer, envtest = "etcd", "kube-apiserver", "setup-envtest"
 	tests := []struct {
 		name     string
@@ -26,17 +26,17 @@ func TestTakesTheFirstSourceThatHasBothBinaries(t *testing.T) {
 		args     []string
 
 		wantCode    int
-		wantVersion string   // of the API server, unless it was there before
-		wantBuilds  []string // what go was asked for
+		wantVersion string   // of the API server
+		wantBuilds  []string // the packages that go builds
 		wantStderr  string
 	}{
 		{
-			name:     "KUBEBUILDER_ASSETS before a full cache",
+			name:     "KUBEBUILDER_ASSETS takes precedence over the cache",
 			override: []string{etcd, apiServer}, cached: []string{etcd, apiServer},
 			wantVersion: "override",
 		},
 		{
-			name:     "an incomplete KUBEBUILDER_ASSETS is an error, also beside a full cache",
+			name:     "an incomplete KUBEBUILDER_ASSETS is an error, even with a full cache",
 			override: []string{etcd}, cached: []string{etcd, apiServer},
 			wantCode: exitBadOverride, wantStderr: "KUBEBUILDER_ASSETS is not usable",
 		},
@@ -46,17 +46,17 @@ func TestTakesTheFirstSourceThatHasBothBinaries(t *testing.T) {
 			wantCode: exitBadOverride, wantStderr: "not an absolute path",
 		},
 		{
-			name:        "a full cache is taken without asking go for anything",
+			name:        "a full cache needs no build",
 			cached:      []string{etcd, apiServer},
 			wantVersion: "cached",
 		},
 		{
-			name:        "an empty cache is filled by a download, another patch release being good enough",
+			name:        "a download fills an empty cache, also with another patch release",
 			env:         []string{envDownloaded + "=" + minor(t) + ".99"},
 			wantVersion: minor(t) + ".99", wantBuilds: []string{envtest},
 		},
 		{
-			name:        "a download of another minor release is not taken",
+			name:        "a download of another minor release is rejected",
 			env:         []string{envDownloaded + "=v1.2.3"},
 			wantVersion: version(t), wantBuilds: []string{envtest, etcd, apiServer},
 		},
@@ -77,17 +77,17 @@ func TestTakesTheFirstSourceThatHasBothBinaries(t *testing.T) {
 			wantVersion: version(t), wantBuilds: []string{envtest, etcd, apiServer},
 		},
 		{
-			name:        "no time for a download means none is tried",
+			name:        "no download without time for it",
 			args:        []string{"-download-timeout=0"},
 			wantVersion: version(t), wantBuilds: []string{etcd, apiServer},
 		},
 		{
-			name:   "a cache that lacks a binary is filled anew",
+			name:   "an incomplete cache is filled again",
 			cached: []string{etcd}, args: []string{"-download-timeout=0"},
 			wantVersion: version(t), wantBuilds: []string{etcd, apiServer},
 		},
 		{
-			name:     "a build that fails shows what the compiler said",
+			name:     "a failed build shows the compiler's error",
 			env:      []string{envFail + "=kube-apiserver"},
 			args:     []string{"-download-timeout=0"},
 			wantCode: exitFailed, wantBuilds: []string{etcd, apiServer},
@@ -138,13 +138,13 @@ func TestTakesTheFirstSourceThatHasBothBinaries(t *testing.T) {
 			}
 			out, err := exec.Command(filepath.Join(wantDir, apiServer), "--version").Output()
 			if err != nil || !strings.Contains(string(out), tt.wantVersion) {
-				t.Errorf("kube-apiserver says %q, %v; want %q", out, err, tt.wantVersion)
+				t.Errorf("kube-apiserver prints %q, %v; want %q", out, err, tt.wantVersion)
 			}
 		})
 	}
 }
 
-func TestCallersGoSettingsHaveNoSayInBuilds(t *testing.T) {
+func TestBuildsIgnoreGOFLAGS(t *testing.T) {
 	e := newEnvironment(t)
 	e.env = append(e.env, "GOFLAGS=-mod=vendor")
 	cmd, _, stderr := e.command("-download-timeout=0")
@@ -158,7 +158,7 @@ func TestCallersGoSettingsHaveNoSayInBuilds(t *testing.T) {
 	}
 }
 
-func TestQuietPrintsNothingButTheFolder(t *testing.T) {
+func TestQuiet(t *testing.T) {
 	e := newEnvironment(t)
 	cmd, stdout, stderr := e.command("-quiet", "-download-timeout=0")
 	if err := cmd.Run(); err != nil || stderr.Len() > 0 || stdout.String() != e.cache+"\n" {
@@ -224,7 +224,7 @@ func TestInterruptedBuildLeavesNothing(t *testing.T) {
 	}
 }
 
-func TestKilledBuildIsNotTakenForAFinishedOne(t *testing.T) {
+func TestKilledBuildLeavesNoBinary(t *testing.T) {
 	e := newEnvironment(t)
 	gate := newGate(t)
 	hang := []string{envGate + "=" + gate.Addr().String(), envHang + "=kube-apiserver"}
@@ -255,9 +255,9 @@ func TestUsage(t *testing.T) {
 		wantCode int
 		want     string
 	}{
-		{"help shows an example and the exit codes", []string{"--help"}, exitOK, "export KUBEBUILDER_ASSETS="},
-		{"an unknown flag is wrong usage", []string{"-x"}, exitUsage, "flag provided but not defined"},
-		{"an argument is wrong usage", []string{"x"}, exitUsage, "takes no arguments"},
+		{"help", []string{"--help"}, exitOK, "export KUBEBUILDER_ASSETS="},
+		{"an unknown flag", []string{"-x"}, exitUsage, "flag provided but not defined"},
+		{"an argument", []string{"x"}, exitUsage, "takes no arguments"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -286,7 +286,7 @@ func minor(t *testing.T) string {
 	return v[:strings.LastIndex(v, ".")]
 }
 
-// An environment is a place of its own for this program to run in.
+// An environment isolates a run of this program.
 type environment struct {
 	t     *testing.T
 	env   []string
@@ -324,7 +324,7 @@ func newEnvironment(t *testing.T) *environment {
 	return e
 }
 
-// command is a run of this program that has not started yet.
+// command returns a run of this program that has not started yet.
 func (e *environment) command(args ...string) (cmd *exec.Cmd, stdout, stderr *bytes.Buffer) {
 	cmd = exec.CommandContext(e.t.Context(), filepath.Join(e.bin, "controlplane"), args...)
 	stdout, stderr = new(bytes.Buffer), new(bytes.Buffer)
@@ -347,7 +347,7 @@ func (e *environment) install(dir, name, version string) {
 	writeBinary(filepath.Join(dir, name), version)
 }
 
-// calls are the command lines of go so far.
+// calls returns the command lines of go so far.
 func (e *environment) calls() []string {
 	e.t.Helper()
 	log, err := os.ReadFile(e.log)

@@ -7,7 +7,7 @@
 //
 //	| `github.com/go-logr/logr` | the logging interface … |
 //
-// It runs in the repository's root, prints a line per fault, and exits with 1
+// It runs in the repository's root, prints a line per problem, and exits with 1
 // if there is any.
 package main
 
@@ -26,15 +26,14 @@ const table = "docs/dependencies.md"
 var modules = []string{".", "hack/controlplane", "hack/tools", "hack/tools/apidiff"}
 
 func main() {
-	faults, err := run()
+	problems, err := run()
 	if err != nil {
-		fmt.Fprintln(os.Stderr, "depdocs:", err)
-		os.Exit(1)
+		problems = append(problems, fmt.Sprintf("depdocs: %v", err))
 	}
-	for _, fault := range faults {
-		fmt.Fprintln(os.Stderr, fault)
+	for _, problem := range problems {
+		fmt.Fprintln(os.Stderr, problem)
 	}
-	if len(faults) > 0 {
+	if len(problems) > 0 {
 		os.Exit(1)
 	}
 }
@@ -61,8 +60,8 @@ func run() ([]string, error) {
 	return compare(string(text), paths), nil
 }
 
-// directPaths reads the direct dependencies and the tools out of a go.mod, in
-// the form that "go mod edit -json" prints.
+// directPaths returns the direct dependencies and the tools of a go.mod, given as
+// the output of "go mod edit -json".
 func directPaths(goMod []byte) ([]string, error) {
 	var file struct {
 		Require []struct {
@@ -88,26 +87,26 @@ func directPaths(goMod []byte) ([]string, error) {
 
 var row = regexp.MustCompile("(?m)^\\| `([^`]+)` +\\| *(.*?) *\\|$")
 
-// compare returns a sentence per difference between the table's rows and paths.
+// compare returns a line per difference between the table's rows and paths.
 func compare(text string, paths []string) []string {
-	var faults []string
+	var problems []string
 	var rows []string
 	for _, match := range row.FindAllStringSubmatch(text, -1) {
 		path, reason := match[1], match[2]
 		switch {
 		case slices.Contains(rows, path):
-			faults = append(faults, fmt.Sprintf("%s: two rows for %s", table, path))
+			problems = append(problems, fmt.Sprintf("%s: two rows for %s", table, path))
 		case !slices.Contains(paths, path):
-			faults = append(faults, fmt.Sprintf("%s: %s is no direct dependency and no tool", table, path))
+			problems = append(problems, fmt.Sprintf("%s: %s is neither a direct dependency nor a tool", table, path))
 		case strings.Trim(reason, "| ") == "":
-			faults = append(faults, fmt.Sprintf("%s: no reason for %s", table, path))
+			problems = append(problems, fmt.Sprintf("%s: no reason for %s", table, path))
 		}
 		rows = append(rows, path)
 	}
 	for _, path := range slices.Compact(slices.Sorted(slices.Values(paths))) {
 		if !slices.Contains(rows, path) {
-			faults = append(faults, fmt.Sprintf("%s: no row for %s", table, path))
+			problems = append(problems, fmt.Sprintf("%s: no row for %s", table, path))
 		}
 	}
-	return faults
+	return problems
 }

@@ -27,9 +27,9 @@ func TestCompare(t *testing.T) {
 			want:  []string{"docs/dependencies.md: no row for a.example/x/v2"},
 		},
 		{
-			name: "a row for what is no dependency any more",
+			name: "a row for a removed dependency",
 			text: "| `a.example/x` | for x |\n",
-			want: []string{"docs/dependencies.md: a.example/x is no direct dependency and no tool"},
+			want: []string{"docs/dependencies.md: a.example/x is neither a direct dependency nor a tool"},
 		},
 		{
 			name:  "a row without a reason",
@@ -53,7 +53,7 @@ func TestCompare(t *testing.T) {
 	}
 }
 
-func TestDirectPathsAreRequirementsThatAreNotIndirectAndTools(t *testing.T) {
+func TestDirectPaths(t *testing.T) {
 	got, err := directPaths([]byte(`{
 		"Module": {"Path": "example.com/m"},
 		"Require": [

@@ -1,16 +1,19 @@
 // Copyright The Rollcall Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Doclinks checks the Markdown files of a tree, by default that of the current
-// directory: relative links lead to files that exist, anchors to headings, and
-// every file under docs/ can be found from README.md or docs/README.md, and a
-// code block below a comment "from: FILE" shows what FILE holds from its
-// package clause on, and below "part from: FILE" a part of it. It leaves links
-// to other sites alone.
+// Doclinks checks the Markdown files below a directory, by default the current
+// one:
+//
+//   - the targets of relative links and anchors exist;
+//   - every file under docs/ is linked from README.md or docs/README.md;
+//   - a code block below a comment "from: FILE" equals FILE from its package
+//     clause on, and one below "part from: FILE" is a part of it.
+//
+// Links to other sites are ignored.
 //
 //	go run ./hack/doclinks [DIR]
 //
-// It prints a line per fault, and exits with 1 if there is any.
+// It prints a line per problem, and exits with 1 if there is any.
 package main
 
 import (
@@ -29,34 +32,33 @@ func main() {
 	if len(os.Args) > 1 {
 		root = os.Args[1]
 	}
-	faults, err := check(os.DirFS(root))
+	problems, err := check(os.DirFS(root))
 	if err != nil {
-		fmt.Fprintln(os.Stderr, "doclinks:", err)
-		os.Exit(1)
+		problems = append(problems, fmt.Sprintf("doclinks: %v", err))
 	}
-	for _, fault := range faults {
-		fmt.Fprintln(os.Stderr, fault)
+	for _, problem := range problems {
+		fmt.Fprintln(os.Stderr, problem)
 	}
-	if len(faults) > 0 {
+	if len(problems) > 0 {
 		os.Exit(1)
 	}
 }
 
-// indexes are the files from which those under docs/ are to be found.
+// indexes are the files that must link to those under docs/.
 var indexes = []string{"README.md", "docs/README.md"}
 
-// check returns a sentence per fault in tree.
+// check returns a line per problem in tree.
 func check(tree fs.FS) ([]string, error) {
 	pages, docs, err := read(tree)
 	if err != nil {
 		return nil, err
 	}
-	var faults []string
-	found := map[string]bool{} // files that are linked from where it counts
+	var problems []string
+	found := map[string]bool{} // targets of links in the indexes, and of links to other than Markdown files
 	for _, name := range slices.Sorted(maps.Keys(pages)) {
 		for _, quote := range pages[name].quotes {
-			if fault := compare(tree, quote); fault != "" {
-				faults = append(faults, fmt.Sprintf("%s:%d: %s: %s", name, quote.line, quote.file, fault))
+			if problem := compare(tree, quote); problem != "" {
+				problems = append(problems, fmt.Sprintf("%s:%d: %s: %s", name, quote.line, quote.file, problem))
 			}
 		}
 		for _, link := range pages[name].links {
@@ -67,17 +69,17 @@ func check(tree fs.FS) ([]string, error) {
 			if slices.Contains(indexes, name) || path.Ext(target) != ".md" {
 				found[target] = true
 			}
-			if fault := follow(tree, pages, target, anchor); fault != "" {
-				faults = append(faults, fmt.Sprintf("%s:%d: %s: %s", name, link.line, link.target, fault))
+			if problem := follow(tree, pages, target, anchor); problem != "" {
+				problems = append(problems, fmt.Sprintf("%s:%d: %s: %s", name, link.line, link.target, problem))
 			}
 		}
 	}
 	for _, name := range docs {
 		if !found[name] && !slices.Contains(indexes, name) {
-			faults = append(faults, fmt.Sprintf("%s: linked from none of %s", name, strings.Join(indexes, ", ")))
+			problems = append(problems, fmt.Sprintf("%s: linked from none of %s", name, strings.Join(indexes, ", ")))
 		}
 	}
-	return faults, nil
+	return problems, nil
 }
 
 // read parses all Markdown files of tree, and lists all files under docs/.
@@ -106,12 +108,12 @@ func read(tree fs.FS) (pages map[string]page, docs []string, err error) {
 	return pages, docs, err
 }
 
-// resolve turns a link on the page from into a path below the root and an
-// anchor, unless the link leads to another site.
+// resolve returns the path below the root and the anchor of a link on the page
+// from. It is not local if it points to another site.
 func resolve(from, link string) (target, anchor string, local bool) {
 	u, err := url.Parse(link)
 	if err != nil || u.Scheme != "" || u.Host != "" {
-		return "", "", err != nil // what cannot be parsed leads nowhere
+		return "", "", err != nil // reported as a missing file
 	}
 	switch {
 	case u.Path == "":
@@ -124,7 +126,7 @@ func resolve(from, link string) (target, anchor string, local bool) {
 	return target, u.Fragment, true
 }
 
-// follow says what is wrong with a link to target, if anything.
+// follow returns the problem with a link to target, or "".
 func follow(tree fs.FS, pages map[string]page, target, anchor string) string {
 	if _, err := fs.Stat(tree, target); err != nil {
 		return "no such file"
@@ -135,7 +137,7 @@ func follow(tree fs.FS, pages map[string]page, target, anchor string) string {
 	return ""
 }
 
-// compare says what is wrong with a quote of a file, if anything.
+// compare returns the problem with a quote of a file, or "".
 func compare(tree fs.FS, q quote) string {
 	text, err := fs.ReadFile(tree, q.file)
 	if err != nil {

@@ -24,7 +24,7 @@ func TestCheck(t *testing.T) {
 			},
 		},
 		{
-			name:  "a file that does not exist",
+			name:  "a missing file",
 			files: map[string]string{"README.md": "ok\n[a](nowhere.md)\n"},
 			want:  []string{"README.md:2: nowhere.md: no such file"},
 		},
@@ -34,7 +34,7 @@ func TestCheck(t *testing.T) {
 			want:  []string{"README.md:1: ../other.md: no such file"},
 		},
 		{
-			name:  "a heading that does not exist, on another page and on this one",
+			name:  "a missing heading, on another page and on this one",
 			files: map[string]string{"README.md": "[a](b.md#c) [d](#d)\n", "b.md": "# B\n"},
 			want:  []string{"README.md:1: b.md#c: no such heading", "README.md:1: #d: no such heading"},
 		},
@@ -52,18 +52,18 @@ func TestCheck(t *testing.T) {
 			},
 		},
 		{
-			name: "code is not looked at",
+			name: "links in code are ignored",
 			files: map[string]string{
 				"README.md": "`[a](one.md)`\n```md\n[b](two.md)\n# Heading\n~~~\n```\n[c](#heading)\n",
 			},
 			want: []string{"README.md:7: #heading: no such heading"},
 		},
 		{
-			name:  "other sites, and lines of source files, are left alone",
+			name:  "other sites, and lines of source files, are ignored",
 			files: map[string]string{"README.md": "[a](https://example.com/x.md) [b](main.go#L3) [c](mailto:a@example.com)\n", "main.go": ""},
 		},
 		{
-			name: "anchors as the usual renderers make them",
+			name: "anchors of common renderers",
 			files: map[string]string{
 				"README.md": "## `make` it [so](#so)!\n## Über-uns_1\n# So\n# So\n<a id=\"Own\"></a>\n" +
 					"[a](#make-it-so) [b](#über-uns_1) [c](#so-1) [d](#Own)\n",
@@ -80,14 +80,14 @@ func TestCheck(t *testing.T) {
 			want: []string{"docs/b.md: linked from none of README.md, docs/README.md"},
 		},
 		{
-			name: "a code block that shows a file as it is",
+			name: "a code block that equals the file",
 			files: map[string]string{
 				"README.md": "<!-- from: main.go -->\n```go\npackage main\n\nfunc main() {}\n```\n```\nother\n```\n",
 				"main.go":   "// Licence\n\npackage main\n\nfunc main() {}\n",
 			},
 		},
 		{
-			name: "a code block that shows a file as it was, and one that shows none",
+			name: "a code block that differs, and one of a missing file",
 			files: map[string]string{
 				"README.md": "<!-- from: main.go -->\n```go\npackage old\n```\n<!-- from: gone.go -->\n```\n```\n",
 				"main.go":   "// Licence\n\npackage main\n",
@@ -98,7 +98,7 @@ func TestCheck(t *testing.T) {
 			},
 		},
 		{
-			name: "a code block that shows a part of a file, and one that shows what is not in it",
+			name: "a part of a file, and one that differs",
 			files: map[string]string{
 				"README.md": "<!-- part from: main.go -->\n```go\nfunc a() {}\n```\n<!-- part from: main.go -->\n```go\nfunc c() {}\n```\n",
 				"main.go":   "package main\n\nfunc a() {}\n\nfunc b() {}\n",
@@ -106,7 +106,7 @@ func TestCheck(t *testing.T) {
 			want: []string{"README.md:5: main.go: the code block below differs from the file"},
 		},
 		{
-			name: "hidden folders, bin and testdata are left alone",
+			name: "hidden folders, bin and testdata are ignored",
 			files: map[string]string{
 				".cache/a.md": "[x](x.md)\n", "bin/a.md": "[x](x.md)\n", "pkg/testdata/a.md": "[x](x.md)\n",
 			},

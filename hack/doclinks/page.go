@@ -10,19 +10,20 @@ import (
 	"unicode"
 )
 
-// A page is what matters of a Markdown file.
+// page has the relevant content of a Markdown file.
 type page struct {
 	links   []link
 	anchors map[string]bool
 	quotes  []quote
 }
 
+// link is a link in a Markdown file.
 type link struct {
 	line   int
 	target string
 }
 
-// A quote is a code block that shows a file, or a part of it.
+// quote is a code block with the content of a file, or with a part of it.
 type quote struct {
 	line int
 	file string
@@ -40,8 +41,8 @@ var (
 	anchorTag = regexp.MustCompile(`<a\s+(?:id|name)="([^"]+)"`)
 )
 
-// parse reads links, anchors of headings that start with #, both outside of
-// fenced code blocks, and quotes of files.
+// parse returns the quotes of files and, outside of fenced code blocks, the links
+// and the anchors of headings that start with #.
 func parse(text string) page {
 	p := page{anchors: map[string]bool{}}
 	fence := ""
@@ -81,7 +82,7 @@ func parse(text string) page {
 	return p
 }
 
-// fenceMarker returns what opens or closes a code block on this line, if anything does.
+// fenceMarker returns the marker that opens or closes a code block on the line, or "".
 func fenceMarker(line string) string {
 	line = strings.TrimSpace(line)
 	for _, marker := range []string{"```", "~~~"} {
@@ -92,9 +93,9 @@ func fenceMarker(line string) string {
 	return ""
 }
 
-// addHeading adds the anchor that the usual renderers give to a heading: its
-// letters, digits, hyphens and underscores in lower case, hyphens for spaces,
-// and a number for the second heading of the same text.
+// addHeading adds the anchor of a heading as common renderers do: its letters,
+// digits, hyphens and underscores in lower case, hyphens for spaces, and a number
+// if the same anchor exists.
 func (p page) addHeading(text string) {
 	slug := strings.Map(func(r rune) rune {
 		switch {

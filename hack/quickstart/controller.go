@@ -17,26 +17,26 @@ import (
 	"github.com/rollcall-dev/rollcall/internal/realfleet"
 )
 
-// The programs that are built and run.
+// The programs that the quickstart builds and runs.
 const (
 	controllerProgram = "cluster-inventory-api"
 	pluginProgram     = "mc-credential-token-secret"
 )
 
-// The files of a run that a controller is configured with.
+// The configuration files of a run.
 const (
 	controllerKubeconfigName = "controller.kubeconfig"
 	providerFileName         = "providers.json"
 )
 
-// programs are their packages.
+// programs are the packages of the programs.
 var programs = []string{
 	"./examples/" + controllerProgram,
 	"./plugins/token-secret/cmd/" + pluginProgram,
 }
 
-// startController runs the example controller against the hub. It returns the
-// tokens that the controller and the plugin got for the hub too.
+// startController runs the example controller against the hub. It also returns
+// the tokens of the controller and the plugin for the hub.
 func startController(ctx context.Context, h *realfleet.Hub, bin, dir string) (*process, []string, error) {
 	controllerToken, err := h.IssueToken(ctx, h.ControllerAccount, nil)
 	if err != nil {
@@ -63,14 +63,14 @@ func startController(ctx context.Context, h *realfleet.Hub, bin, dir string) (*p
 		"--kubeconfig="+controllerKubeconfig,
 		"--clusterprofile-provider-file="+providerFile,
 		"--credential-plugin-dir="+bin,
-		// All there is to log, to see that no token is ever in it.
+		// The highest verbosity, to verify that no token is ever logged.
 		"--zap-log-level=10", "--v=10",
 	)
 	return p, []string{controllerToken, pluginToken}, err
 }
 
-// writeProviderFile tells the controller which plugin serves the access
-// provider that the profiles offer (KEP-5339).
+// writeProviderFile writes the provider file (KEP-5339), which names the plugin
+// for the access provider of the profiles.
 func writeProviderFile(path, pluginKubeconfig string) error {
 	file, err := json.MarshalIndent(providerfile.File{
 		Providers: []providerfile.Provider{{
@@ -89,18 +89,18 @@ func writeProviderFile(path, pluginKubeconfig string) error {
 	return os.WriteFile(path, file, 0o600)
 }
 
-// The controller's log lines that tell of a cluster's way.
+// Messages in the controller's log about a cluster.
 const (
-	engaged    = "Cluster is engaged"
-	disengaged = "Cluster is disengaged"
-	exchanged  = "Cluster's access was exchanged under it"
+	engaged    = "Cluster engaged"
+	disengaged = "Cluster disengaged"
+	switched   = "Switched cluster connection"
 )
 
 // clusterName is the member's name in the controller: that of its profile.
 func clusterName(m *realfleet.Member) string { return realfleet.FleetNamespace + "/" + m.Name }
 
-// reconciledLine is how the line begins which the controller prints for a
-// ConfigMap of the namespace default.
+// reconciledLine is the beginning of the line that the controller prints for a
+// ConfigMap in the namespace default.
 func reconciledLine(m *realfleet.Member, configMap string) string {
 	return fmt.Sprintf("ConfigMap default/%s in cluster %q", configMap, clusterName(m))
 }

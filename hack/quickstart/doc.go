@@ -5,12 +5,12 @@
 //
 //	make quickstart
 //
-// It starts a hub and two member clusters, lists the members in the hub as
-// ClusterProfiles, and runs examples/cluster-inventory-api against the hub. Then
+// It starts a hub and two member clusters, creates a ClusterProfile for each
+// member in the hub, and runs examples/cluster-inventory-api against the hub. Then
 // it adds a cluster, replaces a token, sends heartbeats and removes a cluster,
-// and checks from the outside what the controller makes of each.
+// and verifies the controller's output after each step.
 //
-// The program is also an example of how such a hub is set up: hub.go has what
-// a cluster manager does, member.go what each cluster contributes, and
-// controller.go how a controller is configured with least privilege.
+// The program is also an example of how to set up a hub. In internal/realfleet,
+// hub.go does what a cluster manager does, and member.go prepares a cluster.
+// Here, controller.go configures a controller with minimal permissions.
 package main

@@ -41,8 +41,8 @@ func TestInterrupt(t *testing.T) {
 
 			g.Eventually(func() bool { return out.Contains(tc.after) }, 2*time.Minute).Should(BeTrue())
 			g.Eventually(func() ([]string, error) { return filepath.Glob(home + "/*/*") }).ShouldNot(BeEmpty(),
-				"it has begun with what has to be undone")
-			for range 3 { // somebody impatient
+				"there are files to delete")
+			for range 3 { // an impatient user
 				g.Expect(command.Process.Signal(tc.signal)).To(Succeed())
 			}
 			var err error
@@ -56,8 +56,8 @@ func TestInterrupt(t *testing.T) {
 	}
 }
 
-// processesWith returns the command lines that have the text in them, on
-// systems that tell.
+// processesWith returns the command lines that contain the text, on systems with
+// /proc.
 func processesWith(text string) []string {
 	files, _ := filepath.Glob("/proc/[0-9]*/cmdline")
 	var found []string

@@ -20,8 +20,8 @@ type logLine struct {
 	fields  map[string]any
 }
 
-// parseLogLine reads a line as zap writes it in JSON. Other lines, client-go's
-// and those of a panic, are not ok.
+// parseLogLine parses a JSON line of zap. Other lines, such as those of client-go
+// and of a panic, are not ok.
 func parseLogLine(line string) (l logLine, ok bool) {
 	if json.Unmarshal([]byte(line), &l.fields) != nil {
 		return logLine{}, false
@@ -32,7 +32,7 @@ func parseLogLine(line string) (l logLine, ok bool) {
 	return l, l.message != ""
 }
 
-// logs matches the lines with that message about that cluster.
+// logs matches the lines with the message about the cluster.
 func logs(message, cluster string) func(line string) bool {
 	return func(line string) bool {
 		l, ok := parseLogLine(line)
@@ -40,40 +40,39 @@ func logs(message, cluster string) func(line string) bool {
 	}
 }
 
-// matters tells whether somebody who looks for a fault wants to see the line:
-// all but what is logged at raised verbosity alone, by zap or by client-go.
-func matters(line string) bool {
+// isRelevant reports whether the line, of zap or client-go, is logged also at the
+// default verbosity.
+func isRelevant(line string) bool {
 	if l, ok := parseLogLine(line); ok {
 		return l.level == "info" || l.level == "error"
 	}
 	return !clientGoInfo.MatchString(line)
 }
 
-// clientGoInfo matches a line like "I1120 16:12:18.000000 …", and those that
-// follow it where a value takes more than one.
+// clientGoInfo matches a line like "I1120 16:12:18.000000 …", and further lines of
+// the same value.
 var clientGoInfo = regexp.MustCompile(`^(I\d{4} |\s|$)`)
 
-// lastWords returns what a program logged last, or where it panicked, how that
-// begins.
-func lastWords(lines []string) []string {
-	const enough = 12
+// lastLines returns the last relevant lines of a log, or the beginning of a panic.
+func lastLines(lines []string) []string {
+	const limit = 12
 	panicked := slices.IndexFunc(lines, func(line string) bool {
 		return strings.HasPrefix(line, "panic: ") || strings.HasPrefix(line, "fatal error: ")
 	})
 	if panicked >= 0 {
-		return lines[panicked:min(len(lines), panicked+enough)]
+		return lines[panicked:min(len(lines), panicked+limit)]
 	}
-	var words []string
+	var relevant []string
 	for _, line := range lines {
-		if matters(line) {
-			words = append(words, line)
+		if isRelevant(line) {
+			relevant = append(relevant, line)
 		}
 	}
-	return words[max(0, len(words)-enough):]
+	return relevant[max(0, len(relevant)-limit):]
 }
 
-// shorten makes a log line one for humans: the message and its fields, those
-// named alone if any are.
+// shorten returns the message of a log line and its fields, or only the named
+// fields if there are names.
 func shorten(line string, names ...string) string {
 	l, ok := parseLogLine(line)
 	if !ok {

@@ -10,7 +10,7 @@ import (
 	. "github.com/onsi/gomega"
 )
 
-const engagedLine = `{"level":"info","ts":"2026-11-20T16:24:21Z","msg":"Cluster is engaged","cluster":"fleet/asia","server":"https://127.0.0.1:6443","provider":"token-secret","after":0.045}`
+const engagedLine = `{"level":"info","ts":"2026-11-20T16:24:21Z","msg":"Cluster is engaged","cluster":"fleet/asia","server":"https://127.0.0.1:6443","provider":"token-secret","duration":0.045}`
 
 func TestLogLines(t *testing.T) {
 	g := NewWithT(t)
@@ -20,11 +20,11 @@ func TestLogLines(t *testing.T) {
 	g.Expect(logs("", "")("ConfigMap")).To(BeFalse())
 
 	g.Expect(shorten(engagedLine, "cluster", "provider", "error")).To(Equal("Cluster is engaged cluster=fleet/asia provider=token-secret"))
-	g.Expect(shorten(engagedLine)).To(Equal("Cluster is engaged after=0.045 cluster=fleet/asia provider=token-secret server=https://127.0.0.1:6443"))
+	g.Expect(shorten(engagedLine)).To(Equal("Cluster is engaged cluster=fleet/asia duration=0.045 provider=token-secret server=https://127.0.0.1:6443"))
 	g.Expect(shorten("panic: no")).To(Equal("panic: no"))
 }
 
-func TestLastWords(t *testing.T) {
+func TestLastLines(t *testing.T) {
 	verbose := []string{
 		`{"level":"debug","msg":"Starting EventSource"}`,
 		`{"level":"Level(-5)","msg":"Reconciling"}`,
@@ -41,19 +41,19 @@ func TestLastWords(t *testing.T) {
 		lines []string
 		want  []string
 	}{
-		{"nothing logged is nothing to show", nil, nil},
-		{"what only raised verbosity shows is left out",
+		{"an empty log", nil, nil},
+		{"without lines of raised verbosity",
 			slices.Concat(verbose, []string{engagedLine}, verbose, []string{failure, refusal}, verbose),
 			[]string{engagedLine, failure, refusal}},
-		{"twelve lines are enough",
+		{"at most twelve lines",
 			append(slices.Repeat([]string{failure}, 20), engagedLine),
 			append(slices.Repeat([]string{failure}, 11), engagedLine)},
-		{"of a panic the beginning counts",
+		{"the beginning of a panic",
 			slices.Concat([]string{failure}, verbose, []string{"panic: no", "", "goroutine 1 [running]:", "main.main()", "\tmain.go:7"}),
 			[]string{"panic: no", "", "goroutine 1 [running]:", "main.main()", "\tmain.go:7"}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			NewWithT(t).Expect(lastWords(tc.lines)).To(Equal(tc.want))
+			NewWithT(t).Expect(lastLines(tc.lines)).To(Equal(tc.want))
 		})
 	}
 }

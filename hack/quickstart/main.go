@@ -23,7 +23,7 @@ import (
 // Exit codes.
 const (
 	exitOK          = 0
-	exitFailed      = 1   // a step did not turn out as expected
+	exitFailed      = 1   // a step failed
 	exitUsage       = 2   // bad flags or arguments
 	exitInterrupted = 130 // by a signal
 )
@@ -31,34 +31,34 @@ const (
 const usage = `Usage: quickstart [--keep]
 
 Shows Rollcall at work: starts a hub and three member clusters on this machine,
-runs one controller over them, and checks what it does while clusters join,
-leave, and get new tokens. Needs Go and a module proxy on Linux or macOS; no
-Docker, no cluster.
+runs one controller for all of them, and verifies what it does while clusters
+join, leave, and get new tokens. Needs Go and a module proxy on Linux or macOS;
+no Docker, no cluster.
 Run it in Rollcall's source tree: make quickstart, or
 
   go run ./hack/quickstart
 
-Everything it starts is stopped in the end, also on Ctrl-C, and its files go.
+At the end, also on Ctrl-C, it stops everything and deletes its files.
 
 Flags:
-  --keep   leave all running afterwards, until Ctrl-C; so does KEEP=1
+  --keep   keep everything running until Ctrl-C; so does KEEP=1
 
 Environment:
-  KUBEBUILDER_ASSETS   folder with kube-apiserver and etcd; by default they are
-                       found or built by hack/controlplane
+  KUBEBUILDER_ASSETS   folder with kube-apiserver and etcd; by default,
+                       hack/controlplane finds or builds them
   KEEP                 1 means --keep
-  NO_COLOR             anything means no colours
+  NO_COLOR             any value turns colors off
 
-Exit codes: 0 all as expected, 1 not so, 2 wrong usage, 130 interrupted.
+Exit codes: 0 success, 1 failure, 2 wrong usage, 130 interrupted.
 `
 
 func main() {
-	// The libraries' logs are of no use to somebody who watches the controller.
+	// Only the controller's logs matter here, not those of the libraries.
 	log.SetLogger(logr.Discard())
 	klog.SetLogger(logr.Discard())
 
-	// Signals stay caught while everything is stopped: a second Ctrl-C must
-	// not leave control planes behind, nor must a reader who has seen enough.
+	// Signals are still caught during the clean-up: neither a second Ctrl-C nor
+	// a closed pipe may leave control planes behind.
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGPIPE)
 	code := run(ctx, os.Args[1:], os.Stdout, os.Stderr)
 	stop()

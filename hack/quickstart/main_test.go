@@ -33,9 +33,9 @@ func TestCommandLine(t *testing.T) {
 		wantCode   int
 		wantStderr string
 	}{
-		{"help is no failure", []string{"--help"}, exitOK, "Usage: quickstart"},
-		{"arguments are refused", []string{"now"}, exitUsage, `takes no arguments, got "now"`},
-		{"unknown flags are refused", []string{"--kept"}, exitUsage, "Usage: quickstart"},
+		{"help", []string{"--help"}, exitOK, "Usage: quickstart"},
+		{"an argument", []string{"now"}, exitUsage, `takes no arguments, got "now"`},
+		{"an unknown flag", []string{"--kept"}, exitUsage, "Usage: quickstart"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			g := NewWithT(t)
@@ -46,7 +46,7 @@ func TestCommandLine(t *testing.T) {
 		})
 	}
 
-	t.Run("a KEEP that is neither yes nor no is refused", func(t *testing.T) {
+	t.Run("an invalid KEEP", func(t *testing.T) {
 		g := NewWithT(t)
 		t.Setenv("KEEP", "maybe")
 		var stdout, stderr bytes.Buffer

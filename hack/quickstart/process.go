@@ -16,11 +16,11 @@ import (
 	"time"
 )
 
-// stopLimit is how long a program may take to end when it is asked to.
+// stopLimit is how long a program may take to end after SIGTERM.
 const stopLimit = 15 * time.Second
 
-// goTool runs the go command in the folder and returns what it prints. The step
-// shows the last line that it writes to its standard error.
+// goTool runs the go command in the folder and returns its output. The step shows
+// the last line of its standard error.
 func goTool(ctx context.Context, r *report, dir string, args ...string) (string, error) {
 	command := exec.CommandContext(ctx, "go", args...)
 	command.Dir = dir
@@ -44,9 +44,8 @@ func goTool(ctx context.Context, r *report, dir string, args ...string) (string,
 	return strings.TrimSpace(stdout.String()), nil
 }
 
-// ownGroup keeps a Ctrl-C in the terminal away from the program, which is
-// stopped in its turn. The function that it returns asks it, and what it
-// started, to end.
+// ownGroup starts the program in its own process group, which a Ctrl-C in the
+// terminal does not reach. terminate sends SIGTERM to the group.
 func ownGroup(command *exec.Cmd) (terminate func() error) {
 	command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	return func() error { return syscall.Kill(-command.Process.Pid, syscall.SIGTERM) }
@@ -59,7 +58,7 @@ func (f writerFunc) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// process is a program that runs beside this one.
+// process is a program that runs in the background.
 type process struct {
 	name   string
 	stdout *record
@@ -68,11 +67,11 @@ type process struct {
 	terminate func() error
 	kill      func() error
 	ended     chan struct{} // closed when the program has ended
-	err       error         // why, once ended is closed
+	err       error         // set before ended is closed
 }
 
-// startProcess starts the program. What it writes is recorded, and written to
-// the files name.out and name.log in the folder.
+// startProcess starts the program. Its output is recorded, and written to the
+// files name.out and name.log in the folder.
 func startProcess(name, dir, path string, args ...string) (*process, error) {
 	stdout, err := os.OpenFile(filepath.Join(dir, name+".out"), os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600)
 	if err != nil {
@@ -101,8 +100,8 @@ func startProcess(name, dir, path string, args ...string) (*process, error) {
 	return p, nil
 }
 
-// Await returns the first line of the record that matches, from the given one
-// on, be it there already or yet to come.
+// Await waits for the first line of the record that matches, from the given index
+// on, and returns it.
 func (p *process) Await(ctx context.Context, r *record, from int, match func(line string) bool) (string, error) {
 	ended := p.ended
 	for seen := from; ; {
@@ -119,19 +118,19 @@ func (p *process) Await(ctx context.Context, r *record, from int, match func(lin
 		select {
 		case <-changed:
 		case <-ended:
-			ended = nil // what it wrote last has been recorded by now
+			ended = nil // its last lines have been recorded by now
 		case <-ctx.Done():
 			return "", context.Cause(ctx)
 		}
 	}
 }
 
-// outcome says how the program ended, once it has.
+// outcome returns how the program ended.
 func (p *process) outcome() error {
 	if p.err == nil {
-		return fmt.Errorf("the %s has ended by itself", p.name)
+		return fmt.Errorf("the %s has exited", p.name)
 	}
-	return fmt.Errorf("the %s has ended: %w", p.name, p.err)
+	return fmt.Errorf("the %s has failed: %w", p.name, p.err)
 }
 
 // Running returns an error if the program has ended.
@@ -144,8 +143,8 @@ func (p *process) Running() error {
 	}
 }
 
-// Stop asks the program to end, and kills it if it does not. It returns an
-// error if the program then fails; one that had ended before is no error.
+// Stop terminates the program, and kills it if that does not help. It returns an
+// error if the program then fails, but not if it had ended before.
 func (p *process) Stop() error {
 	if p.Running() != nil {
 		return nil

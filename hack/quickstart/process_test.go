@@ -18,8 +18,8 @@ import (
 	"go.uber.org/goleak"
 )
 
-// talk is a program that says what it was started with, and goodbye when it is
-// told to end. With the argument "short" it ends by itself.
+// talk is a program that prints its argument, and goodbye after SIGTERM. With the
+// argument "short" it exits at once.
 func talk() {
 	interrupted := make(chan os.Signal, 1)
 	signal.Notify(interrupted, syscall.SIGTERM)
@@ -64,8 +64,8 @@ func TestProcess(t *testing.T) {
 	g.Expect(err).To(MatchError(enough))
 
 	g.Expect(p.Stop()).To(Succeed())
-	g.Expect(p.Await(t.Context(), p.stdout, 1, is("goodbye"))).To(Equal("goodbye"), "last words are recorded")
-	g.Expect(p.Running()).To(MatchError("the talker has ended by itself"))
+	g.Expect(p.Await(t.Context(), p.stdout, 1, is("goodbye"))).To(Equal("goodbye"), "the last lines are recorded")
+	g.Expect(p.Running()).To(MatchError("the talker has exited"))
 }
 
 func TestProcessThatEnds(t *testing.T) {
@@ -74,7 +74,7 @@ func TestProcessThatEnds(t *testing.T) {
 	p := startTalker(t, "short")
 
 	_, err := p.Await(t.Context(), p.stdout, 0, is("goodbye"))
-	g.Expect(err).To(MatchError("the talker has ended: exit status 3"), "it is not waited for any longer")
+	g.Expect(err).To(MatchError("the talker has failed: exit status 3"), "Await returns when the program ends")
 	g.Expect(p.Running()).To(MatchError(err))
 	g.Expect(p.Stop()).To(Succeed(), "there is nothing to stop")
 }
@@ -94,6 +94,6 @@ func TestProcessFiles(t *testing.T) {
 		g.Expect(info.Mode().Perm()).To(Equal(os.FileMode(0o600)))
 	}
 
-	_, err = startProcess("nobody", dir, filepath.Join(dir, "nobody"))
+	_, err = startProcess("missing", dir, filepath.Join(dir, "missing"))
 	g.Expect(err).To(MatchError(os.ErrNotExist))
 }

@@ -18,9 +18,8 @@ import (
 	"github.com/rollcall-dev/rollcall/internal/realfleet"
 )
 
-// patience is how long is waited for what is expected. That is far more than it
-// takes.
-const patience = time.Minute
+// waitLimit is how long a step waits, much longer than it takes.
+const waitLimit = time.Minute
 
 // quickstart is one run of the program.
 type quickstart struct {
@@ -31,7 +30,7 @@ type quickstart struct {
 	crd    string // path of the CRD of ClusterProfiles
 	assets string // folder of kube-apiserver and etcd
 	bin    string // folder of the programs built
-	dir    string // folder of this run's files, removed in the end
+	dir    string // folder of this run's files, removed at the end
 
 	hub                   *realfleet.Hub
 	europe, america, asia *realfleet.Member
@@ -39,7 +38,7 @@ type quickstart struct {
 	hubTokens             []string // of the controller and the plugin
 	revoked               []string
 
-	mu      sync.Mutex // guards what follows
+	mu      sync.Mutex // guards the fields below
 	planes  []*realfleet.ControlPlane
 	members []*realfleet.Member
 }
@@ -48,12 +47,12 @@ func newQuickstart(u *ui, keep bool) *quickstart {
 	return &quickstart{ui: u, keep: keep}
 }
 
-// run takes all steps and stops what they have started. Errors have been shown
-// to the user when it returns.
+// run runs all steps and stops what they started. It has printed the errors that
+// it returns.
 func (q *quickstart) run(ctx context.Context) (err error) {
 	defer func() { err = errors.Join(err, q.cleanUp(ctx)) }()
 	started := time.Now()
-	q.ui.Say("Rollcall quickstart: one controller for every cluster on the roll\n")
+	q.ui.Say("Rollcall quickstart: one controller for all clusters of an inventory\n")
 	for _, s := range q.steps() {
 		err = q.ui.Step(ctx, s.doing, s.done, func(ctx context.Context, r *report) error {
 			return q.explain(s.do(ctx, r))
@@ -71,13 +70,13 @@ func (q *quickstart) run(ctx context.Context) (err error) {
 	return err
 }
 
-// explain adds to an error what the controller had to say last.
+// explain adds the controller's last log lines to an error.
 func (q *quickstart) explain(err error) error {
 	if err == nil || q.controller == nil {
 		return err
 	}
 	logged, _ := q.controller.stderr.From(0)
-	lines := lastWords(logged)
+	lines := lastLines(logged)
 	if len(lines) == 0 {
 		return err
 	}
@@ -89,21 +88,21 @@ func (q *quickstart) explain(err error) error {
 }
 
 func (q *quickstart) summarize(took time.Duration) {
-	q.ui.Say("\nAll as expected, in %.0fs. The controller was configured once, for the hub alone, and never restarted.", took.Seconds())
-	q.ui.Say("Read on in examples/%s: it is all there is to such a controller.", controllerProgram)
+	q.ui.Say("\nSuccess, in %.0fs. The controller was configured once, only for the hub, and never restarted.", took.Seconds())
+	q.ui.Say("Its complete source is in examples/%s.", controllerProgram)
 }
 
-// leaveRunning shows how to go on from here and what the controller prints,
-// until the context ends.
+// leaveRunning prints commands to try and what the controller prints, until the
+// context ends.
 func (q *quickstart) leaveRunning(ctx context.Context) {
-	q.ui.Say("\nAll is left running until Ctrl-C. Play with it from another terminal:\n")
+	q.ui.Say("\nEverything keeps running until Ctrl-C. Try this in another terminal:\n")
 	q.ui.Say("  kubectl --kubeconfig %s get clusterprofiles -A", q.hub.Kubeconfig)
 	for _, m := range q.members {
-		if m.Enlisted {
+		if m.HasProfile {
 			q.ui.Say("  kubectl --kubeconfig %s create configmap hello --from-literal=from=%s", m.Kubeconfig, m.Name)
 		}
 	}
-	q.ui.Say("\nRun a controller of your own beside it: after make build it takes these flags:\n")
+	q.ui.Say("\nRun your own controller as well: after make build, use these flags:\n")
 	q.ui.Say("  --kubeconfig=%s --clusterprofile-provider-file=%s --credential-plugin-dir=%s",
 		filepath.Join(q.dir, controllerKubeconfigName), filepath.Join(q.dir, providerFileName), filepath.Join(q.root, "bin"))
 	q.ui.Say("\nThe controller's log is in %s/controller.log. It prints:\n", q.dir)
@@ -122,13 +121,13 @@ func (q *quickstart) leaveRunning(ctx context.Context) {
 	}
 }
 
-// cleanUp stops everything, also where the context has ended.
+// cleanUp stops everything, even if the context has ended.
 func (q *quickstart) cleanUp(ctx context.Context) error {
 	if q.dir == "" {
 		return nil
 	}
 	q.ui.Say("")
-	return q.ui.Step(context.WithoutCancel(ctx), "Stopping everything", "Everything is stopped, and its files are removed",
+	return q.ui.Step(context.WithoutCancel(ctx), "Stopping everything", "Everything is stopped, and the files are deleted",
 		func(context.Context, *report) error {
 			var errs []error
 			if q.controller != nil {
@@ -151,7 +150,7 @@ func (q *quickstart) cleanUp(ctx context.Context) error {
 		})
 }
 
-// startControlPlane starts one that will be stopped in the end.
+// startControlPlane starts a control plane that cleanUp stops.
 func (q *quickstart) startControlPlane(ctx context.Context, name string) (*realfleet.ControlPlane, error) {
 	cp, err := realfleet.StartControlPlane(ctx, name, q.assets, q.dir)
 	if err != nil {
@@ -179,22 +178,22 @@ func (q *quickstart) startMember(ctx context.Context, name string) (*realfleet.M
 	return m, nil
 }
 
-// expect returns the line of the controller that is described by the words, be
-// it there already or yet to come.
-func (q *quickstart) expect(ctx context.Context, r *report, lines *record, words string, match func(line string) bool) (string, error) {
-	r.Now("waiting for %s", words)
+// expect waits for a line of the controller that matches and returns it. Lines
+// already printed count.
+func (q *quickstart) expect(ctx context.Context, r *report, lines *record, description string, match func(line string) bool) (string, error) {
+	r.Now("waiting for %s", description)
 	defer r.Now("")
-	ctx, cancel := context.WithTimeoutCause(ctx, patience, fmt.Errorf("not within %v", patience))
+	ctx, cancel := context.WithTimeoutCause(ctx, waitLimit, fmt.Errorf("timed out after %v", waitLimit))
 	defer cancel()
 	line, err := q.controller.Await(ctx, lines, 0, match)
 	if err != nil {
-		return "", fmt.Errorf("expected %s: %w", words, err)
+		return "", fmt.Errorf("waiting for %s: %w", description, err)
 	}
 	return line, nil
 }
 
-// expectReconciled waits until the controller has told of the ConfigMap, and
-// quotes it.
+// expectReconciled waits for the controller's line about the ConfigMap and quotes
+// it.
 func (q *quickstart) expectReconciled(ctx context.Context, r *report, m *realfleet.Member, configMap string) error {
 	beginning := reconciledLine(m, configMap)
 	line, err := q.expect(ctx, r, q.controller.stdout, fmt.Sprintf("the line “%s …”", beginning),
@@ -205,24 +204,24 @@ func (q *quickstart) expectReconciled(ctx context.Context, r *report, m *realfle
 	return err
 }
 
-// expectLogged waits until the controller has logged the message about the
-// cluster, and quotes it.
+// expectLogged waits for the controller's log line about the cluster and quotes
+// it.
 func (q *quickstart) expectLogged(ctx context.Context, r *report, m *realfleet.Member, message string, fields ...string) error {
-	words := fmt.Sprintf("the log line “%s” for %s", message, clusterName(m))
-	line, err := q.expect(ctx, r, q.controller.stderr, words, logs(message, clusterName(m)))
+	description := fmt.Sprintf("the log line “%s” for %s", message, clusterName(m))
+	line, err := q.expect(ctx, r, q.controller.stderr, description, logs(message, clusterName(m)))
 	if err == nil {
 		r.Quote("%s", shorten(line, append([]string{"cluster"}, fields...)...))
 	}
 	return err
 }
 
-// expectUntouched checks that the cluster was engaged once, and that it was
-// neither disengaged nor its connection exchanged since.
+// expectUntouched verifies that each cluster was engaged once, and not disengaged
+// or connected again since.
 func (q *quickstart) expectUntouched(members ...*realfleet.Member) error {
 	for _, m := range members {
-		for message, want := range map[string]int{engaged: 1, disengaged: 0, exchanged: 0} {
+		for message, want := range map[string]int{engaged: 1, disengaged: 0, switched: 0} {
 			if lines := q.controller.stderr.Matching(logs(message, clusterName(m))); len(lines) != want {
-				return fmt.Errorf("expected the log line “%s” for %s to be there %d times so far, it is there %d times",
+				return fmt.Errorf("expected the log line “%s” for %s %d times, found it %d times",
 					message, clusterName(m), want, len(lines))
 			}
 		}

@@ -10,11 +10,11 @@ import (
 	"sync"
 )
 
-// record keeps what a program writes, by line. It is an io.Writer.
+// record stores the output of a program, by line. It is an io.Writer.
 type record struct {
-	mu      sync.Mutex // guards what follows
+	mu      sync.Mutex // guards the fields below
 	lines   []string
-	rest    []byte        // of a line that has not ended
+	rest    []byte        // the incomplete last line
 	changed chan struct{} // closed when there are more lines
 }
 
@@ -22,7 +22,7 @@ func newRecord() *record {
 	return &record{changed: make(chan struct{})}
 }
 
-// Write takes what the program wrote.
+// Write implements io.Writer.
 func (r *record) Write(p []byte) (int, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -40,7 +40,7 @@ func (r *record) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// From returns the lines from the given one on, and a channel that is closed
+// From returns the lines from the given index on, and a channel that is closed
 // when there may be more.
 func (r *record) From(line int) ([]string, <-chan struct{}) {
 	r.mu.Lock()
@@ -54,7 +54,7 @@ func (r *record) Matching(match func(line string) bool) []string {
 	return slices.DeleteFunc(lines, func(line string) bool { return !match(line) })
 }
 
-// Contains tells whether the text was written.
+// Contains reports whether the text was written.
 func (r *record) Contains(text string) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()

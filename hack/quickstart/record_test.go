@@ -28,6 +28,6 @@ func TestRecord(t *testing.T) {
 	g.Expect(r.Matching(func(line string) bool { return line == "two" })).To(Equal([]string{"two"}))
 
 	g.Expect(r.Contains("w")).To(BeTrue())
-	g.Expect(r.Contains("thr")).To(BeTrue(), "also where the line has not ended")
+	g.Expect(r.Contains("thr")).To(BeTrue(), "also in an incomplete line")
 	g.Expect(r.Contains("four")).To(BeFalse())
 }

@@ -21,7 +21,7 @@ import (
 	"github.com/rollcall-dev/rollcall/internal/realfleet"
 )
 
-// step is one of the things that the quickstart does.
+// step is one step of the quickstart.
 type step struct {
 	doing, done string
 	do          func(ctx context.Context, r *report) error
@@ -29,16 +29,16 @@ type step struct {
 
 func (q *quickstart) steps() []step {
 	return []step{
-		{"Preparing kube-apiserver and etcd", "kube-apiserver and etcd are there", q.prepare},
+		{"Preparing kube-apiserver and etcd", "kube-apiserver and etcd are ready", q.prepare},
 		{"Building a controller and a credential plugin", "A controller and a credential plugin are built", q.build},
 		{"Starting a hub and two clusters", "A hub and two clusters are running: europe and america", q.startClusters},
-		{"Putting both clusters on the hub's roll", "Both clusters are on the hub's roll", q.enlist},
+		{"Adding both clusters to the hub", "Both clusters have a ClusterProfile in the hub", q.addMembers},
 		{"Starting the controller", "The controller reconciles the ConfigMaps of both", q.startController},
-		{"Adding a third cluster, asia", "A third cluster, asia, joined the running controller", q.addCluster},
-		{"Replacing america's token", "america got a new token, the old one was revoked", q.replaceToken},
-		{"Sending heartbeats", "Heartbeats disturbed nobody", q.sendHeartbeats},
-		{"Taking europe off the roll", "europe left, the others stayed", q.removeCluster},
-		{"Searching for tokens where none may be", "No token is in what the controller wrote, nor in a profile", q.searchTokens},
+		{"Adding a third cluster, asia", "The running controller also reconciles a third cluster, asia", q.addCluster},
+		{"Replacing america's token", "america has a new token, the old one is revoked", q.replaceToken},
+		{"Sending heartbeats", "Heartbeats caused no reconnects", q.sendHeartbeats},
+		{"Removing europe", "europe is disengaged, the other clusters are not affected", q.removeCluster},
+		{"Searching for leaked tokens", "The controller's output and the profiles contain no token", q.searchTokens},
 	}
 }
 
@@ -50,9 +50,9 @@ func (q *quickstart) prepare(ctx context.Context, r *report) error {
 		return err
 	}
 	if err != nil {
-		return fmt.Errorf("the quickstart must be run in Rollcall's source tree: %w", err)
+		return fmt.Errorf("the quickstart must run in Rollcall's source tree: %w", err)
 	}
-	// The CRD that belongs to the Go types in use.
+	// The CRD of the same version as the Go types.
 	inventoryAPI, err := moduleDir(ctx, r, q.root, "sigs.k8s.io/cluster-inventory-api")
 	if err != nil {
 		return err
@@ -67,7 +67,7 @@ func moduleDir(ctx context.Context, r *report, dir, module string) (string, erro
 	return goTool(ctx, r, dir, "list", "-m", "-f", "{{.Dir}}", module)
 }
 
-// build builds the programs that are shown.
+// build builds the programs.
 func (q *quickstart) build(ctx context.Context, r *report) error {
 	q.bin = filepath.Join(q.root, "bin")
 	arguments := append([]string{"build", "-o", q.bin + string(filepath.Separator)}, programs...)
@@ -78,7 +78,7 @@ func (q *quickstart) build(ctx context.Context, r *report) error {
 	return err
 }
 
-// startClusters starts three control planes at once.
+// startClusters starts three control planes concurrently.
 func (q *quickstart) startClusters(ctx context.Context, r *report) (err error) {
 	if q.dir, err = os.MkdirTemp("", "rollcall-quickstart-"); err != nil {
 		return err
@@ -102,20 +102,20 @@ func (q *quickstart) startClusters(ctx context.Context, r *report) (err error) {
 	if err := group.Wait(); err != nil {
 		return err
 	}
-	r.Explain("Each is a kube-apiserver with its own etcd. In europe and america there is a service")
-	r.Explain("account that may read ConfigMaps and nothing else.")
+	r.Explain("Each is a kube-apiserver with its own etcd. europe and america have a service account")
+	r.Explain("that can only read ConfigMaps.")
 	return nil
 }
 
-// enlist writes the ClusterProfiles of the first two members.
-func (q *quickstart) enlist(ctx context.Context, r *report) error {
-	r.Explain("A ClusterProfile (KEP-4322) says where a cluster is and which plugin gives access.")
-	r.Explain("The token is in a Secret that this plugin alone may read, and for no other server.")
+// addMembers creates the ClusterProfiles of the first two members.
+func (q *quickstart) addMembers(ctx context.Context, r *report) error {
+	r.Explain("A ClusterProfile (KEP-4322) has the cluster's server and its access provider. The token is")
+	r.Explain("in a Secret that only the plugin can read, and is sent to no other server.")
 	for _, m := range []*realfleet.Member{q.europe, q.america} {
 		if err := m.CreateConfigMap(ctx, "first"); err != nil {
 			return err
 		}
-		if err := q.hub.Enlist(ctx, m); err != nil {
+		if err := q.hub.AddMember(ctx, m); err != nil {
 			return err
 		}
 		r.Quote("ClusterProfile %s: https://%s by %s", clusterName(m), m.Network.Addr(), realfleet.AccessProvider)
@@ -123,13 +123,13 @@ func (q *quickstart) enlist(ctx context.Context, r *report) error {
 	return nil
 }
 
-// startController runs the controller until it has reconciled both members.
+// startController starts the controller and waits until it reconciles both members.
 func (q *quickstart) startController(ctx context.Context, r *report) (err error) {
 	q.controller, q.hubTokens, err = startController(ctx, q.hub, q.bin, q.dir)
 	if err != nil {
 		return err
 	}
-	r.Explain("It knows the hub alone, where it may read ClusterProfiles and nothing else:")
+	r.Explain("It is configured only for the hub, where it can only read ClusterProfiles:")
 	for _, m := range []*realfleet.Member{q.europe, q.america} {
 		if err := q.expectLogged(ctx, r, m, engaged, "provider"); err != nil {
 			return err
@@ -141,7 +141,7 @@ func (q *quickstart) startController(ctx context.Context, r *report) (err error)
 	return nil
 }
 
-// addCluster starts a member and puts it on the roll.
+// addCluster starts a member and creates its ClusterProfile.
 func (q *quickstart) addCluster(ctx context.Context, r *report) (err error) {
 	r.Now("starting it")
 	if q.asia, err = q.startMember(ctx, "asia"); err != nil {
@@ -150,8 +150,8 @@ func (q *quickstart) addCluster(ctx context.Context, r *report) (err error) {
 	if err := q.asia.CreateConfigMap(ctx, "first"); err != nil {
 		return err
 	}
-	listed := time.Now()
-	if err := q.hub.Enlist(ctx, q.asia); err != nil {
+	added := time.Now()
+	if err := q.hub.AddMember(ctx, q.asia); err != nil {
 		return err
 	}
 	if err := q.expectLogged(ctx, r, q.asia, engaged, "provider"); err != nil {
@@ -160,16 +160,16 @@ func (q *quickstart) addCluster(ctx context.Context, r *report) (err error) {
 	if err := q.expectReconciled(ctx, r, q.asia, "first"); err != nil {
 		return err
 	}
-	r.Explain("From its ClusterProfile to its first reconcile: %v.", time.Since(listed).Round(10*time.Millisecond))
+	r.Explain("From its ClusterProfile to its first reconcile: %v.", time.Since(added).Round(10*time.Millisecond))
 	return nil
 }
 
-// replaceToken replaces a member's token and revokes the old one. Watches that
-// are open outlive that, so their connections are cut too: the controller has
-// to authenticate again.
+// replaceToken replaces a member's token and revokes the old one. Open watches
+// survive that, so it also closes their connections: the controller has to
+// authenticate again.
 func (q *quickstart) replaceToken(ctx context.Context, r *report) error {
 	m := q.america
-	old, oldAnchor := m.Token, m.Anchor
+	old, oldSecret := m.Token, m.BoundSecret
 	if err := m.ReplaceToken(ctx); err != nil {
 		return err
 	}
@@ -177,7 +177,7 @@ func (q *quickstart) replaceToken(ctx context.Context, r *report) error {
 		return err
 	}
 	q.revoked = append(q.revoked, old)
-	if err := q.revoke(ctx, r, m, old, oldAnchor); err != nil {
+	if err := q.revoke(ctx, r, m, old, oldSecret); err != nil {
 		return err
 	}
 	m.Network.Cut()
@@ -190,33 +190,33 @@ func (q *quickstart) replaceToken(ctx context.Context, r *report) error {
 	if err := q.expectUntouched(m); err != nil {
 		return err
 	}
-	r.Explain("The controller came back with the new token. “%s” was logged once for", engaged)
-	r.Explain("%s: its caches and watches went on where they were.", clusterName(m))
+	r.Explain("The controller reconnected with the new token. “%s” was logged only once", engaged)
+	r.Explain("for %s: its caches and watches continued.", clusterName(m))
 	return nil
 }
 
-// revoke makes a token invalid and waits until the API server refuses it.
-func (q *quickstart) revoke(ctx context.Context, r *report, m *realfleet.Member, token string, anchor *corev1.Secret) error {
-	if err := m.Client.Delete(ctx, anchor); err != nil {
+// revoke deletes the token's bound Secret and waits until the API server rejects
+// the token.
+func (q *quickstart) revoke(ctx context.Context, r *report, m *realfleet.Member, token string, bound *corev1.Secret) error {
+	if err := m.Client.Delete(ctx, bound); err != nil {
 		return err
 	}
-	r.Now("waiting for the API server to forget the old token, which takes it up to 10s")
+	r.Now("waiting for the API server to reject the old token, which takes up to 10s")
 	defer r.Now("")
 	var status int
-	err := wait.PollUntilContextTimeout(ctx, 250*time.Millisecond, patience, true, func(ctx context.Context) (bool, error) {
+	err := wait.PollUntilContextTimeout(ctx, 250*time.Millisecond, waitLimit, true, func(ctx context.Context) (bool, error) {
 		var err error
 		status, err = m.Status(ctx, token)
 		return status == http.StatusUnauthorized, err
 	})
 	if err != nil {
-		return fmt.Errorf("expected %s to answer 401 to the revoked token, it answers %d: %w", m.Name, status, err)
+		return fmt.Errorf("waiting for %s to respond with 401 to the revoked token: last status %d: %w", m.Name, status, err)
 	}
-	r.Explain("%s's API server answers 401 to the old token, and its connections were cut:", m.Name)
+	r.Explain("%s's API server responds with 401 to the old token; its connections were closed:", m.Name)
 	return nil
 }
 
-// sendHeartbeats updates all profiles in ways that do not matter to a
-// connection.
+// sendHeartbeats updates all profiles in ways that do not affect a connection.
 func (q *quickstart) sendHeartbeats(ctx context.Context, r *report) error {
 	const heartbeats = 10
 	members := []*realfleet.Member{q.europe, q.america, q.asia}
@@ -239,13 +239,13 @@ func (q *quickstart) sendHeartbeats(ctx context.Context, r *report) error {
 	return q.expectUntouched(members...)
 }
 
-// removeCluster deletes a profile. The hub's watch tells of that after the
-// heartbeats, so what these did is known for sure by then.
+// removeCluster deletes a profile. The hub's watch delivers the deletion after the
+// heartbeats, so their effects are known by then.
 func (q *quickstart) removeCluster(ctx context.Context, r *report) error {
 	if err := q.expectUntouched(q.europe); err != nil {
 		return err
 	}
-	if err := q.hub.Strike(ctx, q.europe); err != nil {
+	if err := q.hub.DeleteProfile(ctx, q.europe); err != nil {
 		return err
 	}
 	if err := q.expectLogged(ctx, r, q.europe, disengaged); err != nil {
@@ -263,13 +263,13 @@ func (q *quickstart) removeCluster(ctx context.Context, r *report) error {
 	}
 	unexpected := reconciledLine(q.europe, "after-europe-left")
 	if q.controller.stdout.Contains(unexpected) {
-		return fmt.Errorf("expected no line “%s …”: the cluster has left", unexpected)
+		return fmt.Errorf("unexpected line “%s …”: the cluster was removed", unexpected)
 	}
-	r.Explain("The ConfigMap created in europe after that was left alone.")
+	r.Explain("The controller ignored the ConfigMap created in europe after that.")
 	return q.expectUntouched(q.america, q.asia)
 }
 
-// searchTokens looks for all tokens in all that the controller wrote.
+// searchTokens searches for all tokens in the controller's output and the profiles.
 func (q *quickstart) searchTokens(ctx context.Context, r *report) error {
 	if err := q.controller.Running(); err != nil {
 		return err
@@ -286,9 +286,9 @@ func (q *quickstart) searchTokens(ctx context.Context, r *report) error {
 		for _, trace := range tracesOf(token) {
 			switch {
 			case q.controller.stdout.Contains(trace), q.controller.stderr.Contains(trace):
-				return fmt.Errorf("expected no token in what the controller wrote, found number %d", i)
+				return fmt.Errorf("found token %d in the controller's output", i)
 			case strings.Contains(profiles, trace):
-				return fmt.Errorf("expected no token in a ClusterProfile, found number %d", i)
+				return fmt.Errorf("found token %d in a ClusterProfile", i)
 			}
 		}
 	}

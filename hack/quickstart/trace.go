@@ -8,9 +8,8 @@ import (
 	"strings"
 )
 
-// tracesOf returns what gives a token (a JWT) away wherever it is found: its
-// signature, which is in the token however that is cut or quoted, and the whole
-// as it is in a Secret.
+// tracesOf returns the texts that identify a token (a JWT): its signature, also in
+// a truncated or quoted token, and the base64 form, as in a Secret.
 func tracesOf(token string) []string {
 	signature := token[strings.LastIndex(token, ".")+1:]
 	return []string{signature, base64.StdEncoding.EncodeToString([]byte(token))}

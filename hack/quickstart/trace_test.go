@@ -14,7 +14,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-func TestTokensAreFoundWhereverTheyAre(t *testing.T) {
+func TestTracesOf(t *testing.T) {
 	const token = "eyJhbGciOiJSUzI1NiJ9.eyJzdWIiOiJzeXN0ZW0ifQ.c2lnbmF0dXJlLW9mLXRoZS10b2tlbg"
 	secret, err := json.Marshal(&corev1.Secret{Data: map[string][]byte{"token": []byte(token)}})
 	if err != nil {
@@ -29,7 +29,7 @@ func TestTokensAreFoundWhereverTheyAre(t *testing.T) {
 		{"quoted", fmt.Sprintf("%q", token), true},
 		{"without its beginning", token[40:], true},
 		{"in a Secret", string(secret), true},
-		{"in a header that is masked", "Authorization: Bearer <masked>", false},
+		{"in a masked header", "Authorization: Bearer <masked>", false},
 		{"the same claims of another token", token[:strings.LastIndex(token, ".")] + ".b3RoZXI", false},
 		{"base64 of something else", base64.StdEncoding.EncodeToString([]byte("token")), false},
 	} {

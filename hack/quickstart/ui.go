@@ -14,10 +14,10 @@ import (
 )
 
 const (
-	// spinInterval is how often the line of a running step is drawn on a terminal.
+	// spinInterval is how often the line of a running step is updated on a terminal.
 	spinInterval = 100 * time.Millisecond
 
-	// beatInterval is how often a running step says so elsewhere.
+	// beatInterval is how often a running step prints a line elsewhere.
 	beatInterval = 8 * time.Second
 )
 
@@ -27,17 +27,17 @@ const (
 	faint = "2"
 )
 
-// ui tells the user what goes on: on a terminal with one line for the running
-// step, drawn in place; elsewhere with plain lines. Steps do not overlap.
+// ui prints the progress of steps: on a terminal as a line that is updated in
+// place, elsewhere as plain lines. Steps do not overlap.
 type ui struct {
 	out      io.Writer
 	terminal bool
-	colour   bool
+	color    bool
 }
 
 func newUI(out io.Writer) *ui {
 	terminal := isTerminal(out)
-	return &ui{out: out, terminal: terminal, colour: terminal && os.Getenv("NO_COLOR") == ""}
+	return &ui{out: out, terminal: terminal, color: terminal && os.Getenv("NO_COLOR") == ""}
 }
 
 func isTerminal(w io.Writer) bool {
@@ -49,24 +49,24 @@ func isTerminal(w io.Writer) bool {
 	return err == nil && info.Mode()&os.ModeCharDevice != 0 && os.Getenv("TERM") != "dumb"
 }
 
-// report is what a running step can tell the user.
+// report has the messages of a running step.
 type report struct {
-	mu    sync.Mutex // guards what follows
-	now   string     // what is waited for
-	lines []string   // to be shown below the step once it is over
+	mu    sync.Mutex // guards the fields below
+	now   string     // the current activity
+	lines []string   // printed below the step after its end
 }
 
-// Now says what the step is busy with, "" for nothing in particular.
+// Now sets the current activity, "" for none.
 func (r *report) Now(format string, args ...any) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.now = fmt.Sprintf(format, args...)
 }
 
-// Explain shows a sentence below the step.
+// Explain prints a sentence below the step.
 func (r *report) Explain(format string, args ...any) { r.show("  ", format, args...) }
 
-// Quote shows what a program or an object says below the step.
+// Quote prints the output of a program, or a value, below the step.
 func (r *report) Quote(format string, args ...any) { r.show("│ ", format, args...) }
 
 func (r *report) show(prefix, format string, args ...any) {
@@ -77,8 +77,8 @@ func (r *report) show(prefix, format string, args ...any) {
 	}
 }
 
-// Step runs f and reports on it: as doing while it runs, as done with a ✓ when
-// it has succeeded, and as doing with a ✗ and the error when it has not.
+// Step runs f and prints doing while it runs, then done with a ✓, or doing with a ✗
+// and the error.
 func (u *ui) Step(ctx context.Context, doing, done string, f func(ctx context.Context, r *report) error) error {
 	r := &report{}
 	started := time.Now()
@@ -114,7 +114,7 @@ func (u *ui) Step(ctx context.Context, doing, done string, f func(ctx context.Co
 	return err
 }
 
-// follow reports on a running step until stop is closed.
+// follow prints the progress of a running step until stop is closed.
 func (u *ui) follow(r *report, doing string, started time.Time, stop <-chan struct{}) {
 	interval := beatInterval
 	if u.terminal {
@@ -124,7 +124,7 @@ func (u *ui) follow(r *report, doing string, started time.Time, stop <-chan stru
 	ticker := time.NewTicker(interval)
 	defer ticker.Stop()
 	spinner := []rune("⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏")
-	for turn := 0; ; turn++ {
+	for tick := 0; ; tick++ {
 		elapsed := time.Since(started).Round(time.Second)
 		r.mu.Lock()
 		text := fmt.Sprintf("%s, %v", doing, elapsed)
@@ -134,9 +134,9 @@ func (u *ui) follow(r *report, doing string, started time.Time, stop <-chan stru
 		r.mu.Unlock()
 		switch {
 		case u.terminal:
-			// Without wrapping, so that a long line can be drawn over.
-			fmt.Fprintf(u.out, "\r\x1b[K\x1b[?7l %c %s\x1b[?7h", spinner[turn%len(spinner)], text)
-		case turn > 0:
+			// Without wrapping, so that a long line can be overwritten.
+			fmt.Fprintf(u.out, "\r\x1b[K\x1b[?7l %c %s\x1b[?7h", spinner[tick%len(spinner)], text)
+		case tick > 0:
 			u.Say(" … %s", text)
 		}
 		select {
@@ -153,7 +153,7 @@ func (u *ui) Say(format string, args ...any) {
 }
 
 func (u *ui) paint(style, text string) string {
-	if !u.colour {
+	if !u.color {
 		return text
 	}
 	return "\x1b[" + style + "m" + text + "\x1b[0m"

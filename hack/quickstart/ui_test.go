@@ -22,12 +22,12 @@ func TestStepsInAPipe(t *testing.T) {
 		want string
 	}{
 		{
-			name: "a short step is one line",
+			name: "a short step",
 			do:   func(context.Context, *report) error { return nil },
 			want: " ✓ cooked (0.0s)\n",
 		},
 		{
-			name: "what a step shows follows below it",
+			name: "a step with output",
 			do: func(_ context.Context, r *report) error {
 				r.Explain("With salt.")
 				r.Quote("%s", "one\ntwo")
@@ -36,7 +36,7 @@ func TestStepsInAPipe(t *testing.T) {
 			want: " ✓ cooked (0.0s)\n     With salt.\n   │ one\n   │ two\n",
 		},
 		{
-			name: "a long step says that it goes on, and what it is busy with",
+			name: "a long step prints its activity",
 			do: func(_ context.Context, r *report) error {
 				r.Now("waiting for water")
 				time.Sleep(10 * time.Second)
@@ -47,12 +47,12 @@ func TestStepsInAPipe(t *testing.T) {
 			want: " … cooking, 8s: waiting for water\n … cooking, 16s\n ✓ cooked (20.0s)\n",
 		},
 		{
-			name: "a failed step shows why, line by line",
+			name: "a failed step",
 			do: func(_ context.Context, r *report) error {
 				r.Explain("With salt.")
-				return errors.New("expected water\nLast words:\n│ none left")
+				return errors.New("no water\nLast lines:\n│ none left")
 			},
-			want: " ✗ cooking (0.0s)\n     With salt.\n   expected water\n   Last words:\n   │ none left\n",
+			want: " ✗ cooking (0.0s)\n     With salt.\n   no water\n   Last lines:\n   │ none left\n",
 		},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -66,7 +66,7 @@ func TestStepsInAPipe(t *testing.T) {
 	}
 }
 
-func TestAnInterruptedStepIsNoFailureToExplain(t *testing.T) {
+func TestInterruptedStep(t *testing.T) {
 	g := NewWithT(t)
 	ctx, interrupt := context.WithCancel(t.Context())
 	var out bytes.Buffer
@@ -78,7 +78,7 @@ func TestAnInterruptedStepIsNoFailureToExplain(t *testing.T) {
 	g.Expect(out.String()).To(Equal(" ✗ cooking, interrupted (0.0s)\n"))
 }
 
-func TestNothingIsSilentForTenSeconds(t *testing.T) {
+func TestLongStepPrintsOften(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := NewWithT(t)
 		out := &timedWriter{last: time.Now()}
@@ -94,13 +94,13 @@ func TestStepsOnATerminal(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := NewWithT(t)
 		var out bytes.Buffer
-		u := &ui{out: &out, terminal: true, colour: true}
+		u := &ui{out: &out, terminal: true, color: true}
 		_ = u.Step(t.Context(), "cooking", "cooked", func(context.Context, *report) error {
 			time.Sleep(time.Second)
 			return nil
 		})
 		frames := strings.Split(out.String(), "\r\x1b[K")
-		g.Expect(len(frames)).To(BeNumerically(">", 10), "the running step is drawn again and again")
+		g.Expect(len(frames)).To(BeNumerically(">", 10), "the line of the running step is updated")
 		for _, frame := range frames[1 : len(frames)-1] {
 			g.Expect(frame).To(MatchRegexp(`^\x1b\[\?7l . cooking, [01]s\x1b\[\?7h$`), "without wrapping")
 		}

@@ -31,25 +31,25 @@ const (
 	startLimit = time.Minute
 	stopLimit  = 15 * time.Second
 
-	// startAttempts allows for another program taking a port in the moment
-	// between its being found free and its being used.
+	// startAttempts is more than one because another program can take a port
+	// after it was found to be free.
 	startAttempts = 3
 )
 
-// ControlPlane is a kube-apiserver with an etcd of its own: a cluster without
-// nodes and controllers.
+// ControlPlane is a kube-apiserver with its own etcd: a cluster without nodes and
+// controllers.
 type ControlPlane struct {
 	Name       string
-	Kubeconfig string        // path of an administrator's
-	Config     *rest.Config  // an administrator's
-	Client     client.Client // an administrator's, without a cache
+	Kubeconfig string        // path of the administrator's kubeconfig
+	Config     *rest.Config  // of the administrator
+	Client     client.Client // of the administrator, without a cache
 
 	plane *envtest.ControlPlane
 }
 
-// StartControlPlane starts the programs of the folder assets and waits for the
-// API. It does not return before they have started or ended, also where the
-// context ends.
+// StartControlPlane starts the programs in the folder assets and waits for the
+// API. It returns only after they have started or ended, even if the context
+// ends.
 func StartControlPlane(ctx context.Context, name, assets, dir string) (*ControlPlane, error) {
 	var errs []error
 	for attempt := range startAttempts {
@@ -96,7 +96,7 @@ func startPrograms(assets, home string) (*envtest.ControlPlane, error) {
 	return plane, nil
 }
 
-// connect makes the administrator and waits for the namespaces which the API
+// connect creates the administrator and waits for the namespaces that the API
 // server creates.
 func (cp *ControlPlane) connect(ctx context.Context) error {
 	admin, err := cp.plane.AddUser(envtest.User{Name: "admin", Groups: []string{"system:masters"}}, &rest.Config{QPS: -1})
@@ -124,13 +124,13 @@ func (cp *ControlPlane) connect(ctx context.Context) error {
 			return cp.Client.Get(ctx, types.NamespacedName{Name: namespace}, &corev1.Namespace{}) == nil, nil
 		})
 		if err != nil {
-			return fmt.Errorf("namespace %s does not appear: %w", namespace, err)
+			return fmt.Errorf("waiting for namespace %s: %w", namespace, err)
 		}
 	}
 	return nil
 }
 
-// Create creates the objects in this order.
+// Create creates the objects in the given order.
 func (cp *ControlPlane) Create(ctx context.Context, objects ...client.Object) error {
 	for _, object := range objects {
 		if err := cp.Client.Create(ctx, object); err != nil {
@@ -140,8 +140,7 @@ func (cp *ControlPlane) Create(ctx context.Context, objects ...client.Object) er
 	return nil
 }
 
-// WriteKubeconfig writes a kubeconfig with the token, which only the user may
-// read.
+// WriteKubeconfig writes a kubeconfig with the token, readable only by the user.
 func (cp *ControlPlane) WriteKubeconfig(path, token string) error {
 	kubeconfig := clientcmdapi.NewConfig()
 	kubeconfig.Clusters[cp.Name] = &clientcmdapi.Cluster{
@@ -154,7 +153,7 @@ func (cp *ControlPlane) WriteKubeconfig(path, token string) error {
 	return clientcmd.WriteToFile(*kubeconfig, path)
 }
 
-// StopAPIServer ends the API server alone, as a crash would.
+// StopAPIServer stops only the API server.
 func (cp *ControlPlane) StopAPIServer() error {
 	return cp.plane.APIServer.Stop()
 }
@@ -164,7 +163,7 @@ func (cp *ControlPlane) StartAPIServer() error {
 	return cp.plane.APIServer.Start()
 }
 
-// Stop ends both programs and waits for them.
+// Stop stops both programs and waits for them.
 func (cp *ControlPlane) Stop() error {
 	if err := cp.plane.Stop(); err != nil {
 		return fmt.Errorf("control plane %s: %w", cp.Name, err)

@@ -3,6 +3,6 @@
 
 // Package realfleet sets up a hub and members on real control planes, each a
 // kube-apiserver and an etcd, as a cluster manager would: service accounts with
-// the least rights, revocable tokens, ClusterProfiles. The quickstart and the
-// tests across packages stand on it.
+// minimal permissions, revocable tokens, ClusterProfiles. The quickstart and the
+// tests across packages use it.
 package realfleet

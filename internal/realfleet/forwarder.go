@@ -9,20 +9,20 @@ import (
 	"sync"
 )
 
-// Forwarder is the network between the controller and a member: it passes TCP
-// connections on, and can cut them.
+// Forwarder is the network between the controller and a member. It forwards TCP
+// connections, and can close them.
 type Forwarder struct {
 	listener net.Listener
 	target   string
 	running  sync.WaitGroup
 
-	mu     sync.Mutex // guards what follows
+	mu     sync.Mutex // guards the fields below
 	closed bool
 	conns  map[net.Conn]struct{}
 }
 
-// NewForwarder returns a forwarder to the target, a host and port, that
-// listens on a port of its own.
+// NewForwarder returns a forwarder to the target, a host and port. It listens on
+// a free port.
 func NewForwarder(target string) (*Forwarder, error) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -33,7 +33,7 @@ func NewForwarder(target string) (*Forwarder, error) {
 	return f, nil
 }
 
-// Addr returns the host and port that are listened on.
+// Addr returns the host and port of the listener.
 func (f *Forwarder) Addr() string { return f.listener.Addr().String() }
 
 func (f *Forwarder) accept() {
@@ -59,10 +59,10 @@ func (f *Forwarder) forward(client net.Conn) {
 	defer f.remove(client, server)
 
 	var copying sync.WaitGroup
-	for _, way := range [][2]net.Conn{{server, client}, {client, server}} {
+	for _, c := range [][2]net.Conn{{server, client}, {client, server}} {
 		copying.Go(func() {
-			_, _ = io.Copy(way[0], way[1])
-			// Neither side has a use for half a connection.
+			_, _ = io.Copy(c[0], c[1])
+			// Half a connection is useless.
 			_ = client.Close()
 			_ = server.Close()
 		})
@@ -87,7 +87,7 @@ func (f *Forwarder) remove(conns ...net.Conn) {
 	}
 }
 
-// Cut closes all connections. New ones are passed on.
+// Cut closes all connections. New connections are forwarded.
 func (f *Forwarder) Cut() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -96,7 +96,7 @@ func (f *Forwarder) Cut() {
 	}
 }
 
-// Close closes all connections and takes no more.
+// Close closes all connections and the listener.
 func (f *Forwarder) Close() {
 	_ = f.listener.Close()
 	f.mu.Lock()

@@ -38,28 +38,28 @@ func TestForwarder(t *testing.T) {
 	g.Expect(first.ask("hello")).To(Equal("hello\n"))
 
 	f.Cut()
-	g.Expect(first.ask("still there?")).To(BeEmpty(), "the connection is cut")
+	g.Expect(first.ask("still there?")).To(BeEmpty(), "the connection is closed")
 
 	second := dial(g, f)
-	g.Expect(second.ask("hello again")).To(Equal("hello again\n"), "a new one is not")
+	g.Expect(second.ask("hello again")).To(Equal("hello again\n"), "a new connection works")
 
 	f.Close()
 	g.Expect(second.ask("and now?")).To(BeEmpty())
 	_, err = net.Dial("tcp", f.Addr())
-	g.Expect(err).To(HaveOccurred(), "nobody listens any more")
+	g.Expect(err).To(HaveOccurred(), "the listener is closed")
 
 	g.Expect(echo.Close()).To(Succeed())
 	<-served
 	goleak.VerifyNone(t)
 }
 
-func TestForwarderToNobody(t *testing.T) {
+func TestForwarderWithoutTarget(t *testing.T) {
 	g := NewWithT(t)
-	nobody, err := net.Listen("tcp", "127.0.0.1:0")
+	closed, err := net.Listen("tcp", "127.0.0.1:0")
 	g.Expect(err).NotTo(HaveOccurred())
-	g.Expect(nobody.Close()).To(Succeed())
+	g.Expect(closed.Close()).To(Succeed())
 
-	f, err := NewForwarder(nobody.Addr().String())
+	f, err := NewForwarder(closed.Addr().String())
 	g.Expect(err).NotTo(HaveOccurred())
 	defer f.Close()
 	g.Expect(dial(g, f).ask("hello")).To(BeEmpty())

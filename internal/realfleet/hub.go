@@ -24,31 +24,31 @@ import (
 )
 
 const (
-	// FleetNamespace has the ClusterProfiles, and the controller's service account.
+	// FleetNamespace has the ClusterProfiles and the controller's service account.
 	FleetNamespace = "fleet"
 
 	// TokenNamespace has the Secrets with the members' tokens, and the plugin's
 	// service account.
 	TokenNamespace = "fleet-tokens"
 
-	// clusterManager writes the profiles: this program.
+	// clusterManager is the manager of the profiles.
 	clusterManager = "quickstart"
 
-	// AccessProvider is the name under which profiles offer access with a token
-	// from a Secret, and under which the provider file knows the plugin.
+	// AccessProvider is the name of the access provider in the profiles and of
+	// the plugin's entry in the provider file.
 	AccessProvider = "token-secret"
 )
 
-// Hub is the cluster with the roll: the ClusterProfiles, and the tokens.
+// Hub is the cluster with the ClusterProfiles and the members' tokens.
 type Hub struct {
 	*ControlPlane
 	ControllerAccount *corev1.ServiceAccount
 	PluginAccount     *corev1.ServiceAccount
 }
 
-// NewHub sets up a cluster as a hub: the API for ClusterProfiles, whose CRD is
-// in the file crd, and service accounts for the controller and for the plugin, each of which may do what it
-// needs and nothing else.
+// NewHub sets up a cluster as a hub: the CRD of ClusterProfiles, from the file
+// crd, and service accounts with minimal permissions for the controller and the
+// plugin.
 func NewHub(ctx context.Context, cp *ControlPlane, crd string) (*Hub, error) {
 	h := &Hub{
 		ControlPlane:      cp,
@@ -92,31 +92,26 @@ func NewHub(ctx context.Context, cp *ControlPlane, crd string) (*Hub, error) {
 	)
 }
 
-// Enlist puts the member on the roll: its token into a Secret, and how it is
-// reached into a ClusterProfile.
-func (h *Hub) Enlist(ctx context.Context, m *Member) error {
+// AddMember creates the member's Secret, with its token, and its ClusterProfile.
+func (h *Hub) AddMember(ctx context.Context, m *Member) error {
 	profile, err := profileOf(m)
 	if err != nil {
 		return err
 	}
 	status := profile.Status.DeepCopy()
-	err = h.Create(ctx,
-		secretOf(m),
-		profile,
-	)
-	if err != nil {
+	if err := h.Create(ctx, secretOf(m), profile); err != nil {
 		return err
 	}
-	profile.Status = *status // Create has emptied it: status is a subresource
+	profile.Status = *status // Create cleared it: status is a subresource
 	if err := h.Client.Status().Update(ctx, profile); err != nil {
 		return fmt.Errorf("updating the status of ClusterProfile %s: %w", profile.Name, err)
 	}
-	m.Enlisted = true
+	m.HasProfile = true
 	return nil
 }
 
-// secretOf returns the Secret with the member's token, which says what server
-// that is for, so that it can be sent to no other.
+// secretOf returns the Secret with the member's token, which may only be sent to
+// the member's server.
 func secretOf(m *Member) *corev1.Secret {
 	secret := &corev1.Secret{
 		ObjectMeta: named(TokenNamespace, m.Name),
@@ -131,9 +126,8 @@ func secretOf(m *Member) *corev1.Secret {
 
 func (m *Member) server() string { return "https://" + m.Network.Addr() }
 
-// profileOf returns the member's ClusterProfile (KEP-4322). Which plugin gives
-// access, and what it has to be told, is said there as in KEP-5339. No secret
-// is in it.
+// profileOf returns the member's ClusterProfile (KEP-4322). It names the access
+// provider and has the config for the plugin (KEP-5339), but no secret.
 func profileOf(m *Member) (*inventory.Profile, error) {
 	pluginConfig, err := json.Marshal(map[string]any{
 		"secretRef": map[string]string{"namespace": TokenNamespace, "name": m.Name, "key": "token"},
@@ -183,30 +177,28 @@ func (h *Hub) PutToken(ctx context.Context, m *Member) error {
 	return h.Client.Patch(ctx, secret, client.MergeFrom(before))
 }
 
-// Heartbeat does what cluster managers do all the time: it notes that the
-// cluster was seen.
+// Heartbeat updates the status of the member's profile, as cluster managers do.
 func (h *Hub) Heartbeat(ctx context.Context, m *Member) error {
 	profile := &inventory.Profile{}
 	if err := h.Client.Get(ctx, client.ObjectKey{Namespace: FleetNamespace, Name: m.Name}, profile); err != nil {
 		return err
 	}
-	// Times are whole seconds in the API; each heartbeat is to be another one.
+	// The API stores whole seconds; each heartbeat must differ from the last.
 	seen := &profile.Status.Properties[0].LastObservedTime
 	*seen = metav1.NewTime(seen.Add(time.Second))
 	return h.Client.Status().Update(ctx, profile)
 }
 
-// Strike takes the member off the roll.
-func (h *Hub) Strike(ctx context.Context, m *Member) error {
-	m.Enlisted = false
+// DeleteProfile deletes the member's ClusterProfile.
+func (h *Hub) DeleteProfile(ctx context.Context, m *Member) error {
+	m.HasProfile = false
 	return h.Client.Delete(ctx, &inventory.Profile{ObjectMeta: named(FleetNamespace, m.Name)})
 }
 
-// Delist takes the member off the roll, if it is still there, and its token
-// out of the hub.
-func (h *Hub) Delist(ctx context.Context, m *Member) error {
+// RemoveMember deletes the member's ClusterProfile, if it exists, and its Secret.
+func (h *Hub) RemoveMember(ctx context.Context, m *Member) error {
 	return errors.Join(
-		client.IgnoreNotFound(h.Strike(ctx, m)),
+		client.IgnoreNotFound(h.DeleteProfile(ctx, m)),
 		h.Client.Delete(ctx, &corev1.Secret{ObjectMeta: named(TokenNamespace, m.Name)}),
 	)
 }

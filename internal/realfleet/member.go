@@ -16,7 +16,7 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// memberNamespace is where a member keeps what lets the controller in.
+// memberNamespace has the controller's service account in a member.
 const memberNamespace = "rollcall"
 
 // Member is a cluster whose ConfigMaps are reconciled.
@@ -26,15 +26,15 @@ type Member struct {
 	id      string     // the cluster's ID (KEP-2149)
 	account *corev1.ServiceAccount
 
-	Enlisted bool // is on the hub's roll
+	HasProfile bool // has a ClusterProfile in the hub
 
-	issued int            // number of tokens issued
-	Token  string         // the current one
-	Anchor *corev1.Secret // on whose existence the current token depends
+	issued      int            // number of tokens issued
+	Token       string         // the current token
+	BoundSecret *corev1.Secret // deleting it revokes the current token
 }
 
-// NewMember sets up a cluster for the controller: with a service account that
-// may read ConfigMaps and nothing else, and a token for it.
+// NewMember sets up a cluster for the controller: a service account that can only
+// read ConfigMaps, and a token for it.
 func NewMember(ctx context.Context, cp *ControlPlane) (*Member, error) {
 	server, err := url.Parse(cp.Config.Host)
 	if err != nil {
@@ -72,8 +72,8 @@ func NewMember(ctx context.Context, cp *ControlPlane) (*Member, error) {
 	return m, err
 }
 
-// identify returns the UID of the namespace kube-system, which KEP-2149
-// recommends for the cluster's ID.
+// identify returns the UID of the namespace kube-system, the cluster ID that
+// KEP-2149 recommends.
 func (m *Member) identify(ctx context.Context) (string, error) {
 	namespace := &corev1.Namespace{}
 	if err := m.Client.Get(ctx, types.NamespacedName{Name: metav1.NamespaceSystem}, namespace); err != nil {
@@ -82,23 +82,22 @@ func (m *Member) identify(ctx context.Context) (string, error) {
 	return string(namespace.UID), nil
 }
 
-// ReplaceToken issues a token which can be revoked. The one before stays valid.
+// ReplaceToken issues a token that can be revoked. The previous one stays valid.
 func (m *Member) ReplaceToken(ctx context.Context) error {
 	m.issued++
-	anchor := &corev1.Secret{ObjectMeta: named(memberNamespace, fmt.Sprintf("controller-token-%d", m.issued))}
-	if err := m.Create(ctx, anchor); err != nil {
+	bound := &corev1.Secret{ObjectMeta: named(memberNamespace, fmt.Sprintf("controller-token-%d", m.issued))}
+	if err := m.Create(ctx, bound); err != nil {
 		return err
 	}
-	token, err := m.IssueToken(ctx, m.account, anchor)
+	token, err := m.IssueToken(ctx, m.account, bound)
 	if err != nil {
 		return err
 	}
-	m.Token, m.Anchor = token, anchor
+	m.Token, m.BoundSecret = token, bound
 	return nil
 }
 
-// Status returns what the API server answers to a request with the token, such
-// as 401.
+// Status returns the HTTP status of a request with the token.
 func (m *Member) Status(ctx context.Context, token string) (int, error) {
 	config := rest.AnonymousClientConfig(m.Config)
 	config.BearerToken = token
@@ -117,7 +116,7 @@ func (m *Member) Status(ctx context.Context, token string) (int, error) {
 	return response.StatusCode, response.Body.Close()
 }
 
-// CreateConfigMap gives the controller something to reconcile.
+// CreateConfigMap creates a ConfigMap for the controller to reconcile.
 func (m *Member) CreateConfigMap(ctx context.Context, name string) error {
 	return m.Create(ctx, &corev1.ConfigMap{
 		ObjectMeta: named(metav1.NamespaceDefault, name),
@@ -125,7 +124,7 @@ func (m *Member) CreateConfigMap(ctx context.Context, name string) error {
 	})
 }
 
-// DeleteConfigMap deletes what CreateConfigMap has created.
+// DeleteConfigMap deletes a ConfigMap of CreateConfigMap.
 func (m *Member) DeleteConfigMap(ctx context.Context, name string) error {
 	return m.Client.Delete(ctx, &corev1.ConfigMap{ObjectMeta: named(metav1.NamespaceDefault, name)})
 }

@@ -14,20 +14,20 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// tokenLifetime is long enough for anybody who keeps the quickstart running.
+// tokenLifetime is long enough for a quickstart that is kept running.
 const tokenLifetime = 24 * time.Hour
 
-// IssueToken returns a token for the service account. With an anchor it is
-// valid as long as that Secret exists.
-func (cp *ControlPlane) IssueToken(ctx context.Context, account *corev1.ServiceAccount, anchor *corev1.Secret) (string, error) {
+// IssueToken returns a token for the service account. With a bound Secret it is
+// valid as long as the Secret exists.
+func (cp *ControlPlane) IssueToken(ctx context.Context, account *corev1.ServiceAccount, bound *corev1.Secret) (string, error) {
 	request := &authenticationv1.TokenRequest{
 		Spec: authenticationv1.TokenRequestSpec{
 			ExpirationSeconds: ptr.To(int64(tokenLifetime.Seconds())),
 		},
 	}
-	if anchor != nil {
+	if bound != nil {
 		request.Spec.BoundObjectRef = &authenticationv1.BoundObjectReference{
-			Kind: "Secret", APIVersion: "v1", Name: anchor.Name, UID: anchor.UID,
+			Kind: "Secret", APIVersion: "v1", Name: bound.Name, UID: bound.UID,
 		}
 	}
 	if err := cp.Client.SubResource("token").Create(ctx, account, request); err != nil {

@@ -6,10 +6,9 @@ package inventory
 import (
 	"context"
 	"fmt"
-	"maps"
 )
 
-// decorated is a source over a source. Its name is for logs.
+// decorated is a source over a source, with a name for logs.
 type decorated struct {
 	name string
 	src  Source
@@ -30,21 +29,4 @@ func nameOf(src Source) string {
 		return s.String()
 	}
 	return fmt.Sprintf("%T", src)
-}
-
-// WithAnnotation returns a profile with the annotation set, or without it where
-// the value is empty. The one that was given is left as it is, and shares all
-// else with what is returned; it is itself returned where nothing is to change.
-func WithAnnotation(profile *Profile, key, value string) *Profile {
-	if present, ok := profile.Annotations[key]; present == value && ok == (value != "") {
-		return profile
-	}
-	changed := *profile
-	changed.Annotations = make(map[string]string, len(profile.Annotations)+1)
-	maps.Copy(changed.Annotations, profile.Annotations)
-	delete(changed.Annotations, key)
-	if value != "" {
-		changed.Annotations[key] = value
-	}
-	return &changed
 }

@@ -15,9 +15,11 @@ import (
 	. "github.com/onsi/gomega"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/cluster-inventory-api/apis/v1alpha1"
+
+	"github.com/rollcall-dev/rollcall/pkg/inventory/internal/metadata"
 )
 
-func TestMergedSourcesFailAndSyncByThemselves(t *testing.T) {
+func TestMergeIsolatesFailures(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := NewWithT(t)
 		release := make(chan struct{})
@@ -32,47 +34,47 @@ func TestMergedSourcesFailAndSyncByThemselves(t *testing.T) {
 			<-ctx.Done()
 			return nil
 		})
-		well := SourceFunc(func(ctx context.Context, sink Sink) error {
+		healthy := SourceFunc(func(ctx context.Context, sink Sink) error {
 			sink.Put(named("early"))
 			sink.Synced()
 			<-ctx.Done()
 			return nil
 		})
-		sink := &notes{}
+		sink := &eventLog{}
 		ctx, cancel := context.WithCancel(t.Context())
 		ended := make(chan error)
-		go func() { ended <- Merge(broken, well).Run(ctx, sink) }()
+		go func() { ended <- Merge(broken, healthy).Run(ctx, sink) }()
 
 		time.Sleep(time.Hour)
 		synctest.Wait()
-		g.Expect(sink.told).To(Equal([]string{"put early"}), "one that is out holds up nothing but Synced")
+		g.Expect(sink.calls).To(Equal([]string{"put early"}), "a failing source delays only Synced")
 		close(release)
 		time.Sleep(time.Hour)
 		synctest.Wait()
-		g.Expect(sink.told).To(Equal([]string{"put early", "put late", "synced"}))
+		g.Expect(sink.calls).To(Equal([]string{"put early", "put late", "synced"}))
 		cancel()
 		g.Expect(<-ended).To(Succeed())
 	})
 }
 
-func TestMergeOfNothingIsSyncedAndStays(t *testing.T) {
+func TestMergeWithoutSources(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := NewWithT(t)
-		sink := &notes{}
+		sink := &eventLog{}
 		ctx, cancel := context.WithCancel(t.Context())
 		ended := make(chan error, 1)
 		go func() { ended <- Merge().Run(ctx, sink) }()
 		synctest.Wait()
-		g.Expect(sink.told).To(Equal([]string{"synced"}))
+		g.Expect(sink.calls).To(Equal([]string{"synced"}))
 		g.Expect(ended).To(BeEmpty())
 		cancel()
 		g.Expect(<-ended).To(Succeed())
 	})
 }
 
-func TestThePlaceOfTheFirstSourceIsTakenWhenItsProfileGoes(t *testing.T) {
+func TestMergePrefersFirstSource(t *testing.T) {
 	g := NewWithT(t)
-	sink := newRegister()
+	sink := newStore()
 	table := &mergeTable{
 		log: logr.Discard(), sources: make([]Source, 2), sink: sink,
 		profiles: map[Key][]*Profile{}, unsynced: 2,
@@ -86,7 +88,7 @@ func TestThePlaceOfTheFirstSourceIsTakenWhenItsProfileGoes(t *testing.T) {
 	second.Put(of("second"))
 	g.Expect(describe(sink.profiles)).To(ConsistOf("/eu second "))
 	first.Put(of("first"))
-	g.Expect(describe(sink.profiles)).To(ConsistOf("/eu first "), "whichever came first in time")
+	g.Expect(describe(sink.profiles)).To(ConsistOf("/eu first "), "whichever arrived first")
 	second.Put(of("second, changed"))
 	g.Expect(describe(sink.profiles)).To(ConsistOf("/eu first "))
 	first.Remove(Key{Name: "eu"})
@@ -97,10 +99,10 @@ func TestThePlaceOfTheFirstSourceIsTakenWhenItsProfileGoes(t *testing.T) {
 	g.Expect(table.profiles).To(BeEmpty(), "nothing is left behind")
 }
 
-func TestRenameGivesProfilesKeysOfTheirOwn(t *testing.T) {
+func TestRenameGivesUniqueKeys(t *testing.T) {
 	g := NewWithT(t)
 	profile := &Profile{ObjectMeta: metav1.ObjectMeta{Namespace: "fleet", Name: "eu", Annotations: map[string]string{"kept": "yes"}}}
-	a, b := newRegister(), newRegister()
+	a, b := newStore(), newStore()
 	rename := func(sink Sink, rename func(string) string) *renameSink {
 		return &renameSink{sink: sink, rename: rename, renamed: map[Key]Key{}}
 	}
@@ -113,13 +115,13 @@ func TestRenameGivesProfilesKeysOfTheirOwn(t *testing.T) {
 		g.Expect(OriginalKey(renamed)).To(Equal(KeyOf(profile)))
 		g.Expect(renamed.Annotations).To(HaveKeyWithValue("kept", "yes"))
 	}
-	g.Expect(profile.Annotations).To(HaveLen(1), "what is handed on is shared and not changed")
+	g.Expect(profile.Annotations).To(HaveLen(1), "the argument is shared and not changed")
 
-	same := newRegister()
+	same := newStore()
 	rename(same, func(string) string { return "" }).Put(profile)
 	g.Expect(same.profiles).To(HaveKeyWithValue(KeyOf(profile), profile), "no name, no change")
 
-	twice := newRegister()
+	twice := newStore()
 	rename(rename(twice, Prefix("outer#")), Prefix("inner#")).Put(profile)
 	for _, renamed := range twice.profiles {
 		g.Expect(ClusterName(renamed)).To(Equal("outer#inner#fleet/eu"))
@@ -127,36 +129,36 @@ func TestRenameGivesProfilesKeysOfTheirOwn(t *testing.T) {
 	}
 }
 
-func TestAProfileThatComesByAnotherNameLeavesUnderTheOldOne(t *testing.T) {
+func TestRenameFollowsNameChanges(t *testing.T) {
 	g := NewWithT(t)
-	sink := newRegister()
+	sink := newStore()
 	s := &renameSink{sink: sink, rename: Prefix("p#"), renamed: map[Key]Key{}}
 	profile := named("eu")
 	s.Put(profile)
-	s.Put(WithAnnotation(profile, AnnotationClusterName, "europe"))
+	s.Put(metadata.WithAnnotation(profile, AnnotationClusterName, "europe"))
 	g.Expect(describe(sink.profiles)).To(ConsistOf("p#europe  "))
 	s.Remove(KeyOf(profile))
 	s.Remove(KeyOf(profile))
 	g.Expect(sink.profiles).To(BeEmpty())
 }
 
-func TestWhichProfilesAreOfOneCluster(t *testing.T) {
+func TestDedupeIdentity(t *testing.T) {
 	const uid = "0a3e7d5c-5c0f-4f0e-9d3b-6f2f1b9d6f11"
 	for _, tc := range []struct {
 		name string
-		a, b identity
+		a, b membership
 		same bool
 	}{
-		{"same set and ID", identity{"s", "1"}, identity{"s", "1"}, true},
-		{"another ID", identity{"s", "1"}, identity{"s", "2"}, false},
-		{"another set, where the ID means another cluster", identity{"s", "1"}, identity{"t", "1"}, false},
-		{"no ID", identity{"s", ""}, identity{"s", ""}, false},
-		{"without a set an ID says nothing", identity{"", "1"}, identity{"", "1"}, false},
-		{"unless it is unique everywhere", identity{"", uid}, identity{"", uid}, true},
+		{"same set and ID", membership{"s", "1"}, membership{"s", "1"}, true},
+		{"another ID", membership{"s", "1"}, membership{"s", "2"}, false},
+		{"another set", membership{"s", "1"}, membership{"t", "1"}, false},
+		{"no ID", membership{"s", ""}, membership{"s", ""}, false},
+		{"an ID without a set", membership{"", "1"}, membership{"", "1"}, false},
+		{"a UUID without a set", membership{"", uid}, membership{"", uid}, true},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			g := NewWithT(t)
-			sink := newRegister()
+			sink := newStore()
 			s := newDedupeSink(sink)
 			s.Put(identified("a", tc.a))
 			s.Put(identified("b", tc.b))
@@ -169,19 +171,19 @@ func TestWhichProfilesAreOfOneCluster(t *testing.T) {
 	}
 }
 
-func TestAlternatesAreShownAndTakeOver(t *testing.T) {
+func TestDedupeAlternates(t *testing.T) {
 	g := NewWithT(t)
-	cluster := identity{"s", "1"}
+	cluster := membership{"s", "1"}
 	at := func(name string, second int64) *Profile {
 		p := identified(name, cluster)
 		p.CreationTimestamp = metav1.Unix(second, 0)
 		return p
 	}
-	sink := &notes{}
-	register := newRegister()
-	s := newDedupeSink(both{sink, register})
+	sink := &eventLog{}
+	store := newStore()
+	s := newDedupeSink(both{sink, store})
 	used := func() string {
-		for key, profile := range register.profiles {
+		for key, profile := range store.profiles {
 			return fmt.Sprint(key.Name, " ", Alternates(profile))
 		}
 		return ""
@@ -190,29 +192,32 @@ func TestAlternatesAreShownAndTakeOver(t *testing.T) {
 	g.Expect(used()).To(Equal("old []"))
 	s.Put(at("newer", 3))
 	s.Put(identified("synthetic", cluster))
-	g.Expect(used()).To(Equal("old [/newer /synthetic]"), "who comes later takes the place of no other")
+	g.Expect(used()).To(Equal("old [/newer /synthetic]"), "a new profile replaces none in use")
 
-	sink.told = nil
+	sink.calls = nil
 	s.Put(at("newer", 3))
-	g.Expect(sink.told).To(BeEmpty(), "heartbeats of alternates concern nobody")
+	g.Expect(sink.calls).To(BeEmpty(), "heartbeats of alternates are not passed on")
 
 	s.Remove(Key{Name: "old"})
-	g.Expect(sink.told).To(Equal([]string{"remove old", "put newer"}))
+	g.Expect(sink.calls).To(Equal([]string{"remove old", "put newer"}))
 	g.Expect(used()).To(Equal("newer [/synthetic]"))
 
-	sink.told = nil
+	sink.calls = nil
 	s.Put(named("newer"))
-	g.Expect(sink.told).To(ConsistOf("put newer", "put synthetic"), "without its identity it is a cluster by itself")
+	g.Expect(sink.calls).To(ConsistOf("put newer", "put synthetic"), "a profile without identity is a cluster of its own")
 
 	s.Remove(Key{Name: "newer"})
 	s.Remove(Key{Name: "synthetic"})
-	g.Expect(register.profiles).To(BeEmpty())
+	g.Expect(store.profiles).To(BeEmpty())
 	g.Expect(s.profiles).To(BeEmpty())
 	g.Expect(s.clusters).To(BeEmpty(), "nothing is left behind")
-	g.Expect(s.told).To(BeEmpty())
+	g.Expect(s.sent).To(BeEmpty())
 }
 
-func identified(name string, is identity) *Profile {
+// membership is a ClusterSet and the cluster's ID in it.
+type membership struct{ set, id string }
+
+func identified(name string, is membership) *Profile {
 	p := named(name)
 	for property, value := range map[string]string{PropertyClusterID: is.id, PropertyClusterSet: is.set} {
 		if value != "" {
@@ -222,7 +227,7 @@ func identified(name string, is identity) *Profile {
 	return p
 }
 
-// both is a sink that tells two others.
+// both is a sink that passes calls on to two others.
 type both struct{ a, b Sink }
 
 func (s both) Put(p *Profile) { s.a.Put(p); s.b.Put(p) }

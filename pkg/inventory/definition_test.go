@@ -16,10 +16,12 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"pgregory.net/rapid"
 	"sigs.k8s.io/cluster-inventory-api/apis/v1alpha1"
+
+	"github.com/rollcall-dev/rollcall/pkg/inventory/internal/metadata"
 )
 
-// script is a source that does as it is told, one step after the other. It is
-// level-triggered: each run begins with all of its profiles.
+// script is a source that executes steps, one after the other. Each run begins
+// with all of its profiles.
 type script struct {
 	steps    chan func(Sink) error
 	profiles map[Key]*Profile
@@ -46,10 +48,10 @@ func (s *script) Run(ctx context.Context, sink Sink) error {
 	}
 }
 
-// do has the source do a step, and waits until it has and is at rest.
+// do executes a step and waits until the source is idle.
 func (s *script) do(step func(Sink) error) {
 	s.steps <- step
-	// Long enough for a source that failed to run again.
+	// Long enough for the restart of a source that failed.
 	time.Sleep(2 * time.Minute)
 	synctest.Wait()
 }
@@ -70,29 +72,29 @@ func (s *script) remove(key Key) {
 	})
 }
 
-// fail ends the run, and has the source forget a profile before the next.
-func (s *script) fail(lost Key) {
+// fail ends the run and removes a profile before the next one.
+func (s *script) fail(removed Key) {
 	s.do(func(Sink) error {
-		delete(s.profiles, lost)
+		delete(s.profiles, removed)
 		return errors.New("outage")
 	})
 }
 
-// register is a sink that holds what it is told.
-type register struct {
+// store is a sink that keeps profiles.
+type store struct {
 	profiles map[Key]*Profile
 	synced   int
 }
 
-func newRegister() *register {
-	return &register{profiles: map[Key]*Profile{}}
+func newStore() *store {
+	return &store{profiles: map[Key]*Profile{}}
 }
 
-func (r *register) Put(profile *Profile) { r.profiles[KeyOf(profile)] = profile }
-func (r *register) Remove(key Key)       { delete(r.profiles, key) }
-func (r *register) Synced()              { r.synced++ }
+func (s *store) Put(profile *Profile) { s.profiles[KeyOf(profile)] = profile }
+func (s *store) Remove(key Key)       { delete(s.profiles, key) }
+func (s *store) Synced()              { s.synced++ }
 
-// describe tells what matters of profiles: cluster names, versions, alternates.
+// describe returns cluster names, versions and alternates.
 func describe(profiles map[Key]*Profile) map[Key]string {
 	all := map[Key]string{}
 	for key, profile := range profiles {
@@ -102,14 +104,14 @@ func describe(profiles map[Key]*Profile) map[Key]string {
 }
 
 func compareKeys(a, b Key) int {
-	return precedes(keyed(a), keyed(b))
+	return compareAge(keyed(a), keyed(b))
 }
 
 func keyed(key Key) *Profile {
 	return &Profile{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name}}
 }
 
-// anyProfile draws a profile out of so few that they often meet.
+// anyProfile draws a profile out of few, so that keys and identities repeat.
 func anyProfile(t *rapid.T) *Profile {
 	profile := keyed(anyKey(t))
 	profile.Labels = map[string]string{"version": rapid.SampledFrom([]string{"1", "2", "3"}).Draw(t, "version")}
@@ -132,8 +134,8 @@ func anyKey(t *rapid.T) Key {
 	return Key{Namespace: "fleet", Name: rapid.SampledFrom([]string{"a", "b", "c", "d", "e"}).Draw(t, "name")}
 }
 
-// Each decorator, as a function from what the sources have to what the sink is
-// to have.
+// definition defines a decorator as a function from the profiles of the sources to
+// those of the sink.
 type definition func(sources ...map[Key]*Profile) map[Key]*Profile
 
 func selected(sources ...map[Key]*Profile) map[Key]*Profile {
@@ -173,10 +175,10 @@ func onePerCluster(sources ...map[Key]*Profile) map[Key]*Profile {
 		var alternates []*Profile
 		used := true
 		for _, other := range sources[0] {
-			if other == profile || is == (identity{}) || identityOf(other) != is {
+			if other == profile || identityOf(other) != is {
 				continue
 			}
-			if precedes(other, profile) < 0 {
+			if compareAge(other, profile) < 0 {
 				used = false
 			}
 			alternates = append(alternates, other)
@@ -184,7 +186,7 @@ func onePerCluster(sources ...map[Key]*Profile) map[Key]*Profile {
 		if !used {
 			continue
 		}
-		slices.SortFunc(alternates, precedes)
+		slices.SortFunc(alternates, compareAge)
 		annotation := ""
 		for i, alternate := range alternates {
 			if i > 0 {
@@ -192,14 +194,14 @@ func onePerCluster(sources ...map[Key]*Profile) map[Key]*Profile {
 			}
 			annotation += KeyOf(alternate).String()
 		}
-		all[key] = WithAnnotation(profile, AnnotationAlternates, annotation)
+		all[key] = metadata.WithAnnotation(profile, AnnotationAlternates, annotation)
 	}
 	return all
 }
 
 func isVersion1(profile *Profile) bool { return profile.Labels["version"] == "1" }
 
-func TestWhatTheSinkHasDependsOnWhatTheSourcesHaveAndOnNothingElse(t *testing.T) {
+func TestDecoratorsAreLevelTriggered(t *testing.T) {
 	for _, tc := range []struct {
 		name     string
 		sources  int
@@ -210,7 +212,7 @@ func TestWhatTheSinkHasDependsOnWhatTheSourcesHaveAndOnNothingElse(t *testing.T)
 		{"Rename", 1, func(s ...Source) Source { return Restart(Rename(s[0], Prefix("p#"))) }, renamedWithPrefix},
 		{"Merge", 3, Merge, mergedByOrder},
 		{"Dedupe", 1, func(s ...Source) Source { return Dedupe(s[0]) }, onePerCluster},
-		{"all of them, one over the other", 2, func(s ...Source) Source {
+		{"all combined", 2, func(s ...Source) Source {
 			return Dedupe(Select(Merge(Rename(s[0], Prefix("p#")), s[1]), isVersion1))
 		}, func(s ...map[Key]*Profile) map[Key]*Profile {
 			return onePerCluster(selected(mergedByOrder(renamedWithPrefix(s[0]), s[1])))
@@ -231,7 +233,7 @@ func TestWhatTheSinkHasDependsOnWhatTheSourcesHaveAndOnNothingElse(t *testing.T)
 	}
 }
 
-// step is something that happens to a source.
+// step is an event at a source.
 type step struct {
 	source int
 	kind   string
@@ -248,15 +250,14 @@ func anyStep(sources int) func(t *rapid.T) step {
 	}
 }
 
-// play has the steps happen, and says where the sink first has something else
-// than is defined.
+// play executes the steps and returns the first deviation from the definition.
 func play(steps []step, n int, decorate func(...Source) Source, want definition) (problem string) {
 	scripts, sources := make([]*script, n), make([]Source, n)
 	for i := range n {
 		scripts[i] = newScript()
 		sources[i] = scripts[i]
 	}
-	sink := newRegister()
+	sink := newStore()
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
 	go func() { ended <- decorate(sources...).Run(ctx, sink) }()

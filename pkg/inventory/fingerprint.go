@@ -13,9 +13,8 @@ import (
 )
 
 // Fingerprint returns a digest of what a connection to the profile's cluster
-// depends on: its access providers, in any order. Two versions of a profile
-// with the same fingerprint lead to the same connection, whatever else
-// changed: conditions, properties, labels and their times.
+// depends on: its access providers, in any order. Changes of conditions,
+// properties and labels leave it unchanged.
 func Fingerprint(profile *Profile) string {
 	providers := AccessProviders(profile)
 	slices.SortFunc(providers, func(a, b AccessProvider) int { return cmp.Compare(a.Name, b.Name) })
@@ -23,8 +22,8 @@ func Fingerprint(profile *Profile) string {
 	digest := sha256.New()
 	for i := range providers {
 		if err := json.NewEncoder(digest).Encode(&providers[i]); err != nil {
-			// Only an extension that is not JSON gets here. Such a profile
-			// cannot come from an API server; its text still tells changes apart.
+			// Only an extension that is not JSON, which no API server accepts. The
+			// text still differs when the extension does.
 			fmt.Fprintf(digest, "%+v\n", providers[i])
 		}
 	}

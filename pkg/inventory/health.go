@@ -10,51 +10,47 @@ import (
 )
 
 const (
-	// ConditionControlPlaneHealthy says whether the cluster's control plane is
+	// ConditionControlPlaneHealthy reports whether the cluster's control plane is
 	// healthy (KEP-4322).
 	ConditionControlPlaneHealthy = v1alpha1.ClusterConditionControlPlaneHealthy
 
-	// ConditionJoined says whether the cluster has joined its manager (KEP-4322).
+	// ConditionJoined reports whether the cluster has joined its manager (KEP-4322).
 	ConditionJoined = "Joined"
 )
 
-// HealthStatus is what a profile's conditions say of its cluster.
+// HealthStatus is a cluster's health as its cluster manager reports it.
 type HealthStatus string
 
 const (
-	// Healthy: the control plane is healthy, and nothing says that the cluster
-	// has not joined.
+	// Healthy means that the control plane is healthy, and that no condition
+	// reports that the cluster has not joined.
 	Healthy HealthStatus = "Healthy"
 
-	// Unhealthy: the control plane is not healthy, or the cluster has not joined.
+	// Unhealthy means that the control plane is not healthy, or that the cluster
+	// has not joined.
 	Unhealthy HealthStatus = "Unhealthy"
 
-	// HealthUnknown: the manager does not say, or does not know.
+	// HealthUnknown means that the manager does not report or know the health.
 	HealthUnknown HealthStatus = "Unknown"
 )
 
-// reasonNotReported is the reason where the manager says nothing of the control
-// plane.
-const reasonNotReported = "NotReported"
-
-// Health is the health of a cluster in the eyes of its manager, and which
-// condition says so. The zero value is not used.
+// Health is a HealthStatus and the condition that it comes from.
 type Health struct {
-	// Status is the verdict.
+	// Status is the result.
 	Status HealthStatus
 
 	// Condition is the type of the condition that decided.
 	Condition string
 
-	// Reason is that condition's, for programs; "NotReported" where there is
-	// no such condition.
+	// Reason is the reason of that condition, or "NotReported" if the profile
+	// does not have it.
 	Reason string
 
-	// Message is that condition's, for people. It may be empty.
+	// Message is the message of that condition. It may be empty.
 	Message string
 }
 
-// String returns the verdict and its reason, as in "Unhealthy (EtcdDown)".
+// String returns the status and its reason, as in "Unhealthy (EtcdDown)".
 func (h Health) String() string {
 	if h.Reason == "" {
 		return string(h.Status)
@@ -62,29 +58,29 @@ func (h Health) String() string {
 	return string(h.Status) + " (" + h.Reason + ")"
 }
 
-// HealthOf reads the conditions ControlPlaneHealthy and Joined (KEP-4322).
-// Either of them False makes the cluster Unhealthy. It is Healthy when the
-// former is True and the latter is True or missing: not every manager reports
-// Joined. All else is HealthUnknown.
+// HealthOf reads the conditions ControlPlaneHealthy and Joined (KEP-4322). The
+// cluster is Unhealthy if either is False. It is Healthy if ControlPlaneHealthy
+// is True and Joined is True or missing, as not every manager reports Joined.
+// In all other cases the health is HealthUnknown.
 func HealthOf(profile *Profile) Health {
 	controlPlane := meta.FindStatusCondition(profile.Status.Conditions, ConditionControlPlaneHealthy)
 	joined := meta.FindStatusCondition(profile.Status.Conditions, ConditionJoined)
 	switch {
 	case controlPlane != nil && controlPlane.Status == metav1.ConditionFalse:
-		return healthBy(Unhealthy, controlPlane)
+		return healthFrom(Unhealthy, controlPlane)
 	case joined != nil && joined.Status == metav1.ConditionFalse:
-		return healthBy(Unhealthy, joined)
+		return healthFrom(Unhealthy, joined)
 	case controlPlane == nil:
-		return Health{Status: HealthUnknown, Condition: ConditionControlPlaneHealthy, Reason: reasonNotReported}
+		return Health{Status: HealthUnknown, Condition: ConditionControlPlaneHealthy, Reason: "NotReported"}
 	case controlPlane.Status != metav1.ConditionTrue:
-		return healthBy(HealthUnknown, controlPlane)
+		return healthFrom(HealthUnknown, controlPlane)
 	case joined != nil && joined.Status != metav1.ConditionTrue:
-		return healthBy(HealthUnknown, joined)
+		return healthFrom(HealthUnknown, joined)
 	default:
-		return healthBy(Healthy, controlPlane)
+		return healthFrom(Healthy, controlPlane)
 	}
 }
 
-func healthBy(status HealthStatus, condition *metav1.Condition) Health {
+func healthFrom(status HealthStatus, condition *metav1.Condition) Health {
 	return Health{Status: status, Condition: condition.Type, Reason: condition.Reason, Message: condition.Message}
 }

@@ -12,20 +12,19 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 )
 
-// Merge returns a source of the profiles of all sources. Each source runs by
-// itself and is run again when it fails, as with Restart; while it is out, its
-// profiles stay as they were. The sink hears Synced once all sources have
-// synced.
+// Merge returns a source of the profiles of all sources. Each source runs on its
+// own and is restarted after a failure, as with Restart; until then its profiles
+// stay as they are. The sink is synced once all sources have synced.
 //
-// Where profiles of several sources have the same key, that of the source
-// named first is used, whichever came first in time. The others are hidden,
-// which is logged, and the next of them takes over when it goes. Rename gives
-// the profiles of a source keys of their own. Profiles of different keys are all
-// handed on, also where they come to the same cluster name.
+// If several sources have a profile with the same key, the profile of the source
+// listed first is used, whichever arrived first. The others are logged and ignored;
+// when it is removed, the next of them replaces it. Rename avoids duplicate keys.
+// Profiles with different keys are all passed on, even with the same cluster name.
 func Merge(sources ...Source) Source {
 	return &merged{sources: sources}
 }
 
+// merged is the source of all profiles of its sources.
 type merged struct {
 	sources []Source
 }
@@ -38,7 +37,7 @@ func (m *merged) String() string {
 	return strings.Join(names, ", ")
 }
 
-// Run returns nil when the context has ended and all sources with it.
+// Run returns nil when the context has ended and all sources have returned.
 func (m *merged) Run(ctx context.Context, sink Sink) error {
 	table := &mergeTable{
 		log: log.FromContext(ctx), sources: m.sources, sink: sink,
@@ -51,8 +50,7 @@ func (m *merged) Run(ctx context.Context, sink Sink) error {
 	for i, src := range m.sources {
 		running.Go(func() {
 			ctx := log.IntoContext(ctx, log.FromContext(ctx).WithValues("source", nameOf(src)))
-			// Its only error is that of a context that has ended.
-			_ = Restart(src).Run(ctx, &mergeSink{table: table, source: i})
+			_ = Restart(src).Run(ctx, &mergeSink{table: table, source: i}) // never fails
 		})
 	}
 	running.Wait()
@@ -60,15 +58,14 @@ func (m *merged) Run(ctx context.Context, sink Sink) error {
 	return nil
 }
 
-// mergeTable has what all sources have told.
+// mergeTable has the profiles of all sources.
 type mergeTable struct {
 	log     logr.Logger
 	sources []Source
 
-	mu   sync.Mutex // guards what follows; held during calls of sink, which return at once
-	sink Sink
-	// profiles has, for each key, the profile of each source, or nil.
-	profiles map[Key][]*Profile
+	mu       sync.Mutex // guards what follows; held during calls of sink, which return at once
+	sink     Sink
+	profiles map[Key][]*Profile // the profile of each source, or nil
 	unsynced int
 }
 
@@ -93,9 +90,8 @@ func (t *mergeTable) put(source int, profile *Profile) {
 	added := t.profiles[key][source] == nil
 	t.profiles[key][source] = profile
 	if added && shared {
-		first, hidden := min(before, source), max(before, source)
-		t.log.Info("Two sources have a profile of the same key, that of the first source is used",
-			"profile", key, "source", nameOf(t.sources[first]), "other", nameOf(t.sources[hidden]))
+		t.log.Info("Duplicate profile, using the one of the source listed first", "profile", key,
+			"source", nameOf(t.sources[min(before, source)]), "ignored", nameOf(t.sources[max(before, source)]))
 	}
 	if used, _ := t.used(key); used == source {
 		t.sink.Put(profile)
@@ -138,4 +134,4 @@ type mergeSink struct {
 
 func (s *mergeSink) Put(profile *Profile) { s.table.put(s.source, profile) }
 func (s *mergeSink) Remove(key Key)       { s.table.remove(s.source, key) }
-func (s *mergeSink) Synced()              { s.table.synced() } // once: Restart sees to it
+func (s *mergeSink) Synced()              { s.table.synced() } // Restart calls it once

@@ -13,26 +13,20 @@ import (
 )
 
 const (
-	// maxNameLength lets a name also be the value of a label.
-	maxNameLength = validation.LabelValueMaxLength
-
-	hashLength = 16 // 80 bits
+	maxNameLength = validation.LabelValueMaxLength // so that a name can be a label's value
+	hashLength    = 16                             // 80 bits
 )
 
 var (
 	nameEncoding = base32.HexEncoding.WithPadding(base32.NoPadding)
-
-	// endsInHash recognises names that could be made by hashedName.
-	endsInHash = regexp.MustCompile(`-[0-9a-v]{16}$`)
-
-	notInNames = regexp.MustCompile(`[^a-z0-9]+`)
+	endsInHash   = regexp.MustCompile(`-[0-9a-v]{16}$`) // as names of hashedName do
+	notInNames   = regexp.MustCompile(`[^a-z0-9]+`)
 )
 
-// ProfileName returns a name for the profile of the cluster of that name: a
-// DNS-1123 subdomain of at most 63 characters, always the same for the same
-// cluster name and different for different ones. A cluster name that is such a
-// name already stays as it is; any other keeps what can be kept and ends in a
-// hash.
+// ProfileName returns a name for the profile of a cluster: a DNS-1123 subdomain
+// of at most 63 characters, always the same for the same cluster name and
+// different for different ones. A cluster name that is valid as it is is
+// returned unchanged; any other becomes a readable part and a hash.
 func ProfileName(clusterName string) string {
 	if len(clusterName) <= maxNameLength && !endsInHash.MatchString(clusterName) &&
 		len(validation.IsDNS1123Subdomain(clusterName)) == 0 {
@@ -41,8 +35,8 @@ func ProfileName(clusterName string) string {
 	return hashedName(clusterName, clusterName)
 }
 
-// hashedName returns a DNS-1123 label that reads like the text and is unique to
-// the identity.
+// hashedName returns a DNS-1123 label of a readable part of the text and a hash
+// of the identity.
 func hashedName(text, identity string) string {
 	sum := sha256.Sum256([]byte(identity))
 	hash := strings.ToLower(nameEncoding.EncodeToString(sum[:]))[:hashLength]

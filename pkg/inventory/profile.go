@@ -6,13 +6,15 @@ package inventory
 import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/cluster-inventory-api/apis/v1alpha1"
+
+	"github.com/rollcall-dev/rollcall/pkg/inventory/internal/metadata"
 )
 
-// Profile is a ClusterProfile (KEP-4322). The alias is the one place that says
-// which version of the API the project reads.
+// Profile is a ClusterProfile (KEP-4322). This alias decides which version of
+// the API the project reads.
 type Profile = v1alpha1.ClusterProfile
 
-// AccessProvider is one way to reach a cluster, as a profile lists it
+// AccessProvider is one way to reach a cluster, as listed in a profile
 // (KEP-5339).
 type AccessProvider = v1alpha1.AccessProvider
 
@@ -20,10 +22,16 @@ type AccessProvider = v1alpha1.AccessProvider
 type Key = types.NamespacedName
 
 const (
-	// AnnotationClusterName holds the name that a source itself uses for the
-	// cluster, where that is not the profile's namespace and name. Whoever writes
-	// it chooses the name.
+	// AnnotationClusterName is the cluster's name in its source, if that is not
+	// the profile's namespace and name. The author of the annotation chooses the
+	// name.
 	AnnotationClusterName = "rollcall.dev/cluster-name"
+
+	// AnnotationNamespaceClusterSet is the ClusterSet in the labels of the
+	// profile's namespace. The hub source sets it on the profiles that it sends,
+	// as a profile does not contain the labels of its namespace; an annotation of
+	// this name in the hub is ignored.
+	AnnotationNamespaceClusterSet = "rollcall.dev/namespace-clusterset"
 
 	// PropertyClusterID is the property with the cluster's ID, unique in its
 	// ClusterSet and unchanged while it is a member (KEP-2149).
@@ -39,9 +47,8 @@ func KeyOf(profile *Profile) Key {
 	return Key{Namespace: profile.Namespace, Name: profile.Name}
 }
 
-// ClusterName returns the name that a fleet uses for the profile's cluster:
-// the annotation AnnotationClusterName where there is one, else
-// "namespace/name".
+// ClusterName returns the name of the profile's cluster in a fleet: the
+// annotation AnnotationClusterName if set, else "namespace/name".
 func ClusterName(profile *Profile) string {
 	if name := profile.Annotations[AnnotationClusterName]; name != "" {
 		return name
@@ -49,20 +56,21 @@ func ClusterName(profile *Profile) string {
 	return KeyOf(profile).String()
 }
 
-// CompareClaims orders the profiles that come to the same cluster name by their
-// claim to it: the one whose namespace and name it is, then the one that was
-// created first, then the one whose key is first. It is one for slices.SortFunc.
-func CompareClaims(a, b *Profile) int {
+// ComparePrecedence orders profiles with the same cluster name by their
+// precedence: first the one whose namespace and name is the cluster name, then
+// the oldest one, then by key. It is for slices.SortFunc. A fleet gives a name
+// that becomes free to the first; a source that has a list sends it in this order.
+func ComparePrecedence(a, b *Profile) int {
 	if own := ClusterName(a) == KeyOf(a).String(); own != (ClusterName(b) == KeyOf(b).String()) {
 		if own {
 			return -1
 		}
 		return 1
 	}
-	return precedes(a, b)
+	return compareAge(a, b)
 }
 
-// Property returns the value of the profile's property of that name, and
+// Property returns the value of the profile's property with that name, and
 // whether there is one.
 func Property(profile *Profile, name string) (string, bool) {
 	for i := range profile.Status.Properties {
@@ -73,27 +81,40 @@ func Property(profile *Profile, name string) (string, bool) {
 	return "", false
 }
 
-// ClusterID returns the cluster's ID (KEP-2149), or "" where the profile does
-// not give one.
+// ClusterID returns the cluster's ID (KEP-2149), or "" if the profile has none.
 func ClusterID(profile *Profile) string {
 	id, _ := Property(profile, PropertyClusterID)
 	return id
 }
 
-// AccessProviders returns the ways to reach the cluster: those under
-// status.accessProviders, then those under the deprecated
-// status.credentialProviders whose name is not among the former (KEP-5339).
+// ClusterSet returns the name of the cluster's ClusterSet, or "" if none is
+// known. It is the first of the property PropertyClusterSet (KEP-2149), the
+// annotation AnnotationNamespaceClusterSet and the profile's label (KEP-4322),
+// which the API names multicluster.x-k8s.io/clusterset and the KEP
+// clusterset.multicluster.x-k8s.io.
+func ClusterSet(profile *Profile) string {
+	if set, _ := Property(profile, PropertyClusterSet); set != "" {
+		return set
+	}
+	if set := profile.Annotations[AnnotationNamespaceClusterSet]; set != "" {
+		return set
+	}
+	return metadata.ClusterSet(profile.Labels)
+}
+
+// AccessProviders returns the ways to reach the cluster: status.accessProviders,
+// then those of the deprecated status.credentialProviders with other names
+// (KEP-5339).
 func AccessProviders(profile *Profile) []AccessProvider {
 	current, deprecated := profile.Status.AccessProviders, profile.Status.CredentialProviders
 	all := make([]AccessProvider, 0, len(current)+len(deprecated))
 	seen := make(map[string]bool, len(current)+len(deprecated))
 	for _, list := range [][]AccessProvider{current, deprecated} {
 		for _, provider := range list {
-			if seen[provider.Name] {
-				continue
+			if !seen[provider.Name] {
+				seen[provider.Name] = true
+				all = append(all, provider)
 			}
-			seen[provider.Name] = true
-			all = append(all, provider)
 		}
 	}
 	return all

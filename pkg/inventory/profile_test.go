@@ -19,10 +19,10 @@ func TestClusterName(t *testing.T) {
 	p := &Profile{ObjectMeta: metav1.ObjectMeta{Namespace: "fleet", Name: "eu-1"}}
 	g.Expect(ClusterName(p)).To(Equal("fleet/eu-1"))
 	p.Annotations = map[string]string{AnnotationClusterName: "kind#eu"}
-	g.Expect(ClusterName(p)).To(Equal("kind#eu"), "the source's own name comes first")
+	g.Expect(ClusterName(p)).To(Equal("kind#eu"), "the name in the source comes first")
 }
 
-func TestIdentityIsReadFromProperties(t *testing.T) {
+func TestIdentityProperties(t *testing.T) {
 	g := NewWithT(t)
 	p := &Profile{}
 	g.Expect(ClusterID(p)).To(BeEmpty())
@@ -37,7 +37,7 @@ func TestIdentityIsReadFromProperties(t *testing.T) {
 	g.Expect(ok).To(BeFalse())
 }
 
-func TestAccessProvidersWinOverCredentialProvidersOfTheSameName(t *testing.T) {
+func TestAccessProviders(t *testing.T) {
 	g := NewWithT(t)
 	p := &Profile{}
 	p.Status.AccessProviders = []AccessProvider{accessProvider("a", "https://new")}
@@ -58,20 +58,20 @@ func TestFingerprint(t *testing.T) {
 		change func(*Profile)
 		same   bool
 	}{
-		{"a heartbeat leaves it", func(p *Profile) {
+		{"a heartbeat keeps it", func(p *Profile) {
 			p.Status.Properties = []v1alpha1.Property{{Name: "beat", Value: "1", LastObservedTime: metav1.NewTime(time.Now())}}
 		}, true},
-		{"conditions leave it", func(p *Profile) {
+		{"conditions keep it", func(p *Profile) {
 			p.Status.Conditions = []metav1.Condition{{Type: "ControlPlaneHealthy", Status: metav1.ConditionFalse}}
 		}, true},
-		{"labels, annotations and the resource version leave it", func(p *Profile) {
+		{"labels, annotations and the resource version keep it", func(p *Profile) {
 			p.Labels, p.Annotations, p.ResourceVersion = map[string]string{"a": "b"}, map[string]string{"a": "b"}, "7"
 		}, true},
-		{"the order of the providers leaves it", func(p *Profile) {
+		{"the order of the providers keeps it", func(p *Profile) {
 			providers := p.Status.AccessProviders
 			providers[0], providers[1] = providers[1], providers[0]
 		}, true},
-		{"the deprecated field says the same", func(p *Profile) {
+		{"the deprecated field is equivalent", func(p *Profile) {
 			p.Status.AccessProviders, p.Status.CredentialProviders = nil, p.Status.AccessProviders
 		}, true},
 		{"another server changes it", func(p *Profile) { p.Status.AccessProviders[1].Cluster.Server = "https://c" }, false},
@@ -79,7 +79,7 @@ func TestFingerprint(t *testing.T) {
 		{"an extension changes it", func(p *Profile) {
 			p.Status.AccessProviders[1].Cluster.Extensions = []clientcmdv1.NamedExtension{{Name: "x", Extension: runtime.RawExtension{Raw: []byte(`{"a":1}`)}}}
 		}, false},
-		{"one provider less changes it", func(p *Profile) { p.Status.AccessProviders = p.Status.AccessProviders[:1] }, false},
+		{"a removed provider changes it", func(p *Profile) { p.Status.AccessProviders = p.Status.AccessProviders[:1] }, false},
 		{"an extension that is not JSON changes it", func(p *Profile) {
 			p.Status.AccessProviders[1].Cluster.Extensions = []clientcmdv1.NamedExtension{{Name: "x", Extension: runtime.RawExtension{Raw: []byte(`{`)}}}
 		}, false},

@@ -12,49 +12,47 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-// PropertyOperator relates a property to the values of an expression.
+// PropertyOperator compares a property with the values of an expression.
 type PropertyOperator string
 
 const (
-	// PropertyIn holds for a property whose value is one of the values.
+	// PropertyIn matches a property whose value is one of the values.
 	PropertyIn PropertyOperator = "In"
 
-	// PropertyNotIn holds for a property whose value is none of the values, and
-	// where there is no such property.
+	// PropertyNotIn matches a property whose value is none of the values, and a
+	// missing property.
 	PropertyNotIn PropertyOperator = "NotIn"
 
-	// PropertyExists holds where there is such a property.
+	// PropertyExists matches an existing property.
 	PropertyExists PropertyOperator = "Exists"
 
-	// PropertyDoesNotExist holds where there is none.
+	// PropertyDoesNotExist matches a missing property.
 	PropertyDoesNotExist PropertyOperator = "DoesNotExist"
 
-	// PropertyGreaterThan holds for a property that is a quantity, such as 16 or
-	// 64Gi, above the one value.
+	// PropertyGreaterThan matches a quantity, such as 16 or 64Gi, above the one
+	// value.
 	PropertyGreaterThan PropertyOperator = "Gt"
 
-	// PropertyLessThan holds for a property that is a quantity below the one
-	// value.
+	// PropertyLessThan matches a quantity below the one value.
 	PropertyLessThan PropertyOperator = "Lt"
 )
 
-// PropertyExpression is a condition on one property of a profile. It is what a
-// requirement of a label selector is to labels; values need not be of the form
-// of a label's.
+// PropertyExpression is a condition on one property of a profile, like a
+// requirement of a label selector, but with any text as values.
 type PropertyExpression struct {
 	// Name of the property. Required.
 	Name string
 
-	// Operator relates the property's value to Values. Required.
+	// Operator compares the property with Values. Required.
 	Operator PropertyOperator
 
-	// Values: at least one for In and NotIn, one quantity for Gt and Lt, none
-	// for Exists and DoesNotExist.
+	// Values are at least one for In and NotIn, one quantity for Gt and Lt, and
+	// none for Exists and DoesNotExist.
 	Values []string
 }
 
-// quantityForm has the quantities that are cheap to compare. Whoever writes a
-// property could otherwise have 1e999999999 written out.
+// quantityForm matches quantities that are cheap to compare. The author of a
+// profile could otherwise make this process compute 1e999999999.
 var quantityForm = regexp.MustCompile(`^[+-]?[0-9.]{1,40}([a-zA-Z]{0,2}|[eE][+-]?[0-9]{1,2})$`)
 
 func parseQuantity(text string) (resource.Quantity, error) {
@@ -106,6 +104,6 @@ func (e PropertyExpression) predicate() (Predicate, error) {
 			return err == nil && quantity.Cmp(limit.DeepCopy()) == sign
 		}, nil
 	default:
-		return nil, fmt.Errorf("there is no operator %q", e.Operator)
+		return nil, fmt.Errorf("unknown operator %q", e.Operator)
 	}
 }

@@ -11,32 +11,32 @@ import (
 	"sigs.k8s.io/cluster-inventory-api/apis/v1alpha1"
 )
 
-func TestTheClusterSetIsReadWhereItIsMostReliable(t *testing.T) {
+func TestClusterSet(t *testing.T) {
 	property := v1alpha1.Property{Name: PropertyClusterSet, Value: "property"}
 	for _, tc := range []struct {
 		name    string
 		profile Profile
 		want    string
 	}{
-		{"nothing says so", Profile{}, ""},
+		{"none", Profile{}, ""},
 		{"the property comes first", Profile{
 			ObjectMeta: metav1.ObjectMeta{
 				Annotations: map[string]string{AnnotationNamespaceClusterSet: "namespace"},
-				Labels:      map[string]string{LabelClusterSet: "label"},
+				Labels:      map[string]string{v1alpha1.LabelClusterSetKey: "label"},
 			},
 			Status: v1alpha1.ClusterProfileStatus{Properties: []v1alpha1.Property{property}},
 		}, "property"},
-		{"then the label of the namespace", Profile{
+		{"then the namespace's label", Profile{
 			ObjectMeta: metav1.ObjectMeta{
 				Annotations: map[string]string{AnnotationNamespaceClusterSet: "namespace"},
-				Labels:      map[string]string{LabelClusterSet: "label"},
+				Labels:      map[string]string{v1alpha1.LabelClusterSetKey: "label"},
 			},
 		}, "namespace"},
-		{"then that of the profile", Profile{
-			ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{LabelClusterSet: "label", LabelClusterSetInKEP: "other"}},
+		{"then the profile's label", Profile{
+			ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{v1alpha1.LabelClusterSetKey: "label", "clusterset.multicluster.x-k8s.io": "other"}},
 		}, "label"},
-		{"also as the KEP spells it", Profile{
-			ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{LabelClusterSetInKEP: "label"}},
+		{"the label as spelled in the KEP", Profile{
+			ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"clusterset.multicluster.x-k8s.io": "label"}},
 		}, "label"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -47,7 +47,7 @@ func TestTheClusterSetIsReadWhereItIsMostReliable(t *testing.T) {
 
 func TestHealth(t *testing.T) {
 	condition := func(conditionType string, status metav1.ConditionStatus) metav1.Condition {
-		return Condition(conditionType, status, conditionType+string(status), "")
+		return metav1.Condition{Type: conditionType, Status: status, Reason: conditionType + string(status)}
 	}
 	for _, tc := range []struct {
 		name       string
@@ -55,10 +55,10 @@ func TestHealth(t *testing.T) {
 		want       HealthStatus
 		reason     string
 	}{
-		{"without conditions nothing is known", nil, HealthUnknown, "NotReported"},
-		{"joined alone says nothing of the control plane",
+		{"no conditions", nil, HealthUnknown, "NotReported"},
+		{"only Joined",
 			[]metav1.Condition{condition(ConditionJoined, metav1.ConditionTrue)}, HealthUnknown, "NotReported"},
-		{"not every manager reports Joined",
+		{"only ControlPlaneHealthy",
 			[]metav1.Condition{condition(ConditionControlPlaneHealthy, metav1.ConditionTrue)}, Healthy, "ControlPlaneHealthyTrue"},
 		{"healthy and joined",
 			[]metav1.Condition{condition(ConditionJoined, metav1.ConditionTrue), condition(ConditionControlPlaneHealthy, metav1.ConditionTrue)},
@@ -66,15 +66,15 @@ func TestHealth(t *testing.T) {
 		{"healthy and not joined",
 			[]metav1.Condition{condition(ConditionJoined, metav1.ConditionFalse), condition(ConditionControlPlaneHealthy, metav1.ConditionTrue)},
 			Unhealthy, "JoinedFalse"},
-		{"unhealthy is worse than not joined",
+		{"unhealthy before not joined",
 			[]metav1.Condition{condition(ConditionJoined, metav1.ConditionFalse), condition(ConditionControlPlaneHealthy, metav1.ConditionFalse)},
 			Unhealthy, "ControlPlaneHealthyFalse"},
-		{"not joined is worse than unknown",
+		{"not joined before unknown",
 			[]metav1.Condition{condition(ConditionJoined, metav1.ConditionFalse), condition(ConditionControlPlaneHealthy, metav1.ConditionUnknown)},
 			Unhealthy, "JoinedFalse"},
-		{"the manager does not know",
+		{"unknown to the manager",
 			[]metav1.Condition{condition(ConditionControlPlaneHealthy, metav1.ConditionUnknown)}, HealthUnknown, "ControlPlaneHealthyUnknown"},
-		{"the manager does not know whether it has joined",
+		{"unknown whether joined",
 			[]metav1.Condition{condition(ConditionJoined, metav1.ConditionUnknown), condition(ConditionControlPlaneHealthy, metav1.ConditionTrue)},
 			HealthUnknown, "JoinedUnknown"},
 	} {
@@ -100,7 +100,7 @@ func TestKubernetesVersion(t *testing.T) {
 		g.Expect(release(v).String()).To(Equal("1.36.3"), text)
 	}
 	v, err := KubernetesVersion(withVersion("1.36+"))
-	g.Expect(err).NotTo(HaveOccurred(), "as /version has it with some vendors")
+	g.Expect(err).NotTo(HaveOccurred(), "the form of /version at some vendors")
 	g.Expect(v.Minor()).To(Equal(uint(36)))
 }
 

@@ -8,30 +8,31 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/rollcall-dev/rollcall/pkg/inventory/internal/metadata"
 )
 
-// AnnotationRenamedFrom holds the namespace and name that a profile had before
-// Rename, as "namespace/name".
+// AnnotationRenamedFrom is the "namespace/name" of a profile before Rename.
 const AnnotationRenamedFrom = "rollcall.dev/renamed-from"
 
-// Prefix returns a function for Rename that puts the prefix before each name.
+// Prefix returns a function for Rename that adds the prefix to each name.
 func Prefix(prefix string) func(clusterName string) string {
 	return func(clusterName string) string { return prefix + clusterName }
 }
 
 // Rename returns a source of src's profiles with other cluster names, so that
-// sources in which the same names occur can be merged:
+// sources with the same names can be merged:
 //
 //	inventory.Merge(
 //		inventory.Rename(hubA, inventory.Prefix("a#")),
 //		inventory.Rename(hubB, inventory.Prefix("b#")),
 //	)
 //
-// The new name is in the annotation AnnotationClusterName. The profile also
-// gets a name of its own in its namespace, so that its key is not that of a
-// profile of another source; OriginalKey gives the key before. A profile whose
-// name rename leaves as it is, or returns as "", is handed on unchanged. Rename
-// must return the same for the same name; it may map several names to one.
+// The new cluster name is in the annotation AnnotationClusterName. The profile
+// also gets a unique name in its namespace, so that its key differs from those of
+// other sources; OriginalKey returns the key before. If rename returns the same
+// name or "", the profile is passed on unchanged. rename must return the same
+// result for the same name; it may map several names to one.
 func Rename(src Source, rename func(clusterName string) string) Source {
 	return &decorated{
 		name: "renamed", src: src,
@@ -41,8 +42,7 @@ func Rename(src Source, rename func(clusterName string) string) Source {
 	}
 }
 
-// OriginalKey returns the key that the profile had before Rename, the first
-// one if it was renamed more than once, else its key.
+// OriginalKey returns the profile's key before the first Rename.
 func OriginalKey(profile *Profile) Key {
 	if key, ok := parseKey(profile.Annotations[AnnotationRenamedFrom]); ok {
 		return key
@@ -50,15 +50,14 @@ func OriginalKey(profile *Profile) Key {
 	return KeyOf(profile)
 }
 
-// parseKey reads what Key.String has written.
+// parseKey parses the result of Key.String.
 func parseKey(text string) (Key, bool) {
 	namespace, name, ok := strings.Cut(text, string(types.Separator))
 	return Key{Namespace: namespace, Name: name}, ok && name != ""
 }
 
-// renameSink knows under which key each profile of this run was handed on.
-// Those of an earlier run need not be known: what the source does not tell
-// again is removed by Restart.
+// renameSink remembers the new key of each profile of this run. It need not
+// know those of earlier runs: Restart removes what the source does not send again.
 type renameSink struct {
 	sink    Sink
 	rename  func(string) string
@@ -94,8 +93,7 @@ func (s *renameSink) change(profile *Profile) *Profile {
 		return profile
 	}
 	original := OriginalKey(profile).String()
-	changed := *WithAnnotation(profile, AnnotationClusterName, renamed)
-	// Unique by itself, whatever rename maps to the same name.
+	changed := *metadata.WithAnnotation(profile, AnnotationClusterName, renamed)
 	changed.Name = hashedName(renamed, renamed+"\n"+KeyOf(profile).String())
-	return WithAnnotation(&changed, AnnotationRenamedFrom, original)
+	return metadata.WithAnnotation(&changed, AnnotationRenamedFrom, original)
 }

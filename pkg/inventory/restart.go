@@ -12,20 +12,19 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 )
 
-// errSourceEnded stands for a source that returned nil although its context
-// lives on, which its contract does not allow.
-var errSourceEnded = errors.New("source ended although its context has not")
+// errSourceEnded is the failure of a source that returns nil too early, which its
+// contract does not allow.
+var errSourceEnded = errors.New("the source returned before the end of its context")
 
-// Restart returns a source that runs src again whenever it fails, after a wait
-// that grows from 1 s to 1 min (with jitter) and starts over once src has synced.
-// Each failure is logged with the logger of the context.
+// Restart returns a source that restarts src when it fails, with a backoff from
+// 1 s to 1 min (with jitter) that is reset once src has synced. It logs each
+// failure with the logger of the context.
 //
-// A run after a failure tells everything anew; what is missing from it when it
-// says Synced has gone meanwhile and is removed then, not before. The sink
-// hears Synced once, after the first complete listing.
+// A new run sends all profiles again. Those that it has not sent when it syncs
+// are removed then, not before. The sink is synced once, after the first complete
+// listing.
 func Restart(src Source) Source {
 	return SourceFunc(func(ctx context.Context, sink Sink) error {
-		// The sink outlives the runs, and with it what is known.
 		s := &restartSink{sink: sink, lastRun: map[Key]int{}}
 		backoff := newRestartBackoff()
 		for {
@@ -42,7 +41,7 @@ func Restart(src Source) Source {
 				backoff = newRestartBackoff()
 			}
 			delay := backoff.Step()
-			log.FromContext(ctx).Error(err, "Inventory source failed, running it again", "after", delay.Round(time.Millisecond).String())
+			log.FromContext(ctx).Error(err, "Inventory source failed, restarting it", "retryAfter", delay.Round(time.Millisecond).String())
 			select {
 			case <-ctx.Done():
 				return nil
@@ -56,8 +55,7 @@ func newRestartBackoff() wait.Backoff {
 	return wait.Backoff{Duration: time.Second, Factor: 2, Jitter: 0.2, Steps: 6, Cap: time.Minute}
 }
 
-// restartSink remembers in which run each profile was last put. It is used
-// from one goroutine at a time, as every sink is.
+// restartSink remembers in which run each profile was last put.
 type restartSink struct {
 	sink        Sink
 	lastRun     map[Key]int

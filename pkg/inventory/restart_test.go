@@ -22,20 +22,20 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// notes is a sink that writes down what it is told.
-type notes struct {
-	told []string
+// eventLog is a sink that records the calls.
+type eventLog struct {
+	calls []string
 }
 
-func (n *notes) Put(p *Profile) { n.told = append(n.told, "put "+p.Name) }
-func (n *notes) Remove(key Key) { n.told = append(n.told, "remove "+key.Name) }
-func (n *notes) Synced()        { n.told = append(n.told, "synced") }
+func (l *eventLog) Put(p *Profile) { l.calls = append(l.calls, "put "+p.Name) }
+func (l *eventLog) Remove(key Key) { l.calls = append(l.calls, "remove "+key.Name) }
+func (l *eventLog) Synced()        { l.calls = append(l.calls, "synced") }
 
 func named(name string) *Profile {
 	return &Profile{ObjectMeta: metav1.ObjectMeta{Name: name}}
 }
 
-func TestRestartKeepsWhatWasToldUntilTheNextListing(t *testing.T) {
+func TestRestartKeepsProfilesUntilRelisted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := NewWithT(t)
 		var runs []time.Time
@@ -43,20 +43,20 @@ func TestRestartKeepsWhatWasToldUntilTheNextListing(t *testing.T) {
 			runs = append(runs, time.Now())
 			switch len(runs) {
 			case 1:
-				sink.Put(named("stays"))
-				sink.Put(named("goes"))
+				sink.Put(named("kept"))
+				sink.Put(named("deleted"))
 				sink.Put(named("removed"))
 				sink.Remove(Key{Name: "removed"})
 				sink.Synced()
 				return errors.New("outage")
 			case 2:
-				sink.Put(named("stays"))
+				sink.Put(named("kept"))
 				return errors.New("outage before the listing was complete")
 			case 3:
-				return nil // against the contract
+				return nil // violates the contract
 			default:
-				sink.Put(named("stays"))
-				sink.Put(named("comes"))
+				sink.Put(named("kept"))
+				sink.Put(named("added"))
 				sink.Synced()
 				<-ctx.Done()
 				return ctx.Err()
@@ -64,15 +64,15 @@ func TestRestartKeepsWhatWasToldUntilTheNextListing(t *testing.T) {
 		})
 
 		ctx, cancel := context.WithCancel(t.Context())
-		sink := &notes{}
+		sink := &eventLog{}
 		done := make(chan error)
 		go func() { done <- Restart(src).Run(ctx, sink) }()
 		time.Sleep(time.Hour)
 		synctest.Wait()
-		g.Expect(sink.told).To(Equal([]string{
-			"put stays", "put goes", "put removed", "remove removed", "synced",
-			"put stays",
-			"put stays", "put comes", "remove goes",
+		g.Expect(sink.calls).To(Equal([]string{
+			"put kept", "put deleted", "put removed", "remove removed", "synced",
+			"put kept",
+			"put kept", "put added", "remove deleted",
 		}))
 		cancel()
 		g.Expect(<-done).To(Succeed())
@@ -85,7 +85,7 @@ func TestRestartKeepsWhatWasToldUntilTheNextListing(t *testing.T) {
 	})
 }
 
-func TestRestartWaitsNoLongerThanAMinuteAndAFifth(t *testing.T) {
+func TestRestartBackoffLimit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := NewWithT(t)
 		var runs []time.Time
@@ -95,7 +95,7 @@ func TestRestartWaitsNoLongerThanAMinuteAndAFifth(t *testing.T) {
 		})
 		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
 		defer cancel()
-		g.Expect(Restart(src).Run(ctx, &notes{})).To(Succeed())
+		g.Expect(Restart(src).Run(ctx, &eventLog{})).To(Succeed())
 		g.Expect(len(runs)).To(BeNumerically(">", 45))
 		for i := 8; i < len(runs); i++ {
 			g.Expect(runs[i].Sub(runs[i-1])).To(BeNumerically("~", 66*time.Second, 6*time.Second))
@@ -103,13 +103,13 @@ func TestRestartWaitsNoLongerThanAMinuteAndAFifth(t *testing.T) {
 	})
 }
 
-func TestRestartEndsWhileItWaits(t *testing.T) {
+func TestRestartStopsDuringBackoff(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := NewWithT(t)
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan error)
 		go func() {
-			done <- Restart(SourceFunc(func(context.Context, Sink) error { return errors.New("always") })).Run(ctx, &notes{})
+			done <- Restart(SourceFunc(func(context.Context, Sink) error { return errors.New("always") })).Run(ctx, &eventLog{})
 		}()
 		synctest.Wait()
 		cancel()

@@ -5,14 +5,13 @@ package inventory
 
 import "context"
 
-// Predicate says whether a profile matches. It returns at once, changes
-// nothing, and depends on nothing but the profile: it is asked again with each
-// version of a profile, and never between.
+// Predicate reports whether a profile matches. It is called once for each version
+// of a profile, so it must depend on nothing else. It must return at once.
 type Predicate func(profile *Profile) bool
 
-// Select returns a source of those of src's profiles that match all
-// predicates. A profile that stops matching leaves, one that starts to match
-// joins. A Selection gives a predicate for what is asked for most.
+// Select returns a source of src's profiles that match all predicates. A profile
+// that no longer matches is removed. Selection.Predicate returns a predicate for
+// common conditions.
 func Select(src Source, predicates ...Predicate) Source {
 	return &decorated{
 		name: "selection of", src: src,
@@ -22,8 +21,7 @@ func Select(src Source, predicates ...Predicate) Source {
 	}
 }
 
-// selectSink keeps no state: a profile that does not match is always removed,
-// whatever an earlier run of the source has told.
+// selectSink keeps no state: it removes every profile that does not match.
 type selectSink struct {
 	Sink
 	predicates []Predicate

@@ -18,7 +18,7 @@ func TestSelection(t *testing.T) {
 		ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"tier": "gold"}},
 		Status: v1alpha1.ClusterProfileStatus{
 			Version:    v1alpha1.ClusterVersion{Kubernetes: "v1.36.0-gke.1"},
-			Conditions: []metav1.Condition{Condition(ConditionControlPlaneHealthy, metav1.ConditionTrue, "Ok", "")},
+			Conditions: []metav1.Condition{{Type: ConditionControlPlaneHealthy, Status: metav1.ConditionTrue}},
 			Properties: []v1alpha1.Property{
 				{Name: PropertyClusterSet, Value: "production"},
 				{Name: "region", Value: "eu west, zone 1"},
@@ -46,20 +46,20 @@ func TestSelection(t *testing.T) {
 		{"by other health", Selection{Health: []HealthStatus{Unhealthy, HealthUnknown}}, false},
 		{"property in", property("region", PropertyIn, "us", "eu west, zone 1"), true},
 		{"property not in", property("region", PropertyNotIn, "us"), true},
-		{"property that is not there is not in", property("zone", PropertyNotIn, "us"), true},
-		{"property that is not there is in nothing", property("zone", PropertyIn, ""), false},
+		{"missing property not in", property("zone", PropertyNotIn, "us"), true},
+		{"missing property in", property("zone", PropertyIn, ""), false},
 		{"property exists", property("region", PropertyExists), true},
 		{"property does not exist", property("region", PropertyDoesNotExist), false},
 		{"property above", property("memory", PropertyGreaterThan, "60000Mi"), true},
 		{"property not above itself", property("memory", PropertyGreaterThan, "64Gi"), false},
 		{"property below", property("memory", PropertyLessThan, "1Ti"), true},
-		{"property that is no quantity is not below", property("region", PropertyLessThan, "1Ti"), false},
-		{"property that is not there is not below", property("cpu", PropertyLessThan, "1"), false},
+		{"property that is not a quantity", property("region", PropertyLessThan, "1Ti"), false},
+		{"missing property below", property("cpu", PropertyLessThan, "1"), false},
 		{"version in the range", versions("1.35", "v1.37"), true},
-		{"a vendor's mark does not make it a pre-release", versions("1.36.0", ""), true},
+		{"a vendor's suffix is not a pre-release", versions("1.36.0", ""), true},
 		{"version above the range", versions("", "1.36"), false},
 		{"version below the range", versions("1.36.1", ""), false},
-		{"all that is asked for must hold", Selection{
+		{"all fields must match", Selection{
 			ClusterSets: []string{"production"}, Health: []HealthStatus{Unhealthy},
 		}, false},
 	} {
@@ -71,7 +71,7 @@ func TestSelection(t *testing.T) {
 		})
 	}
 
-	t.Run("quantities that take long to write out are none", func(t *testing.T) {
+	t.Run("expensive quantities do not match", func(t *testing.T) {
 		g := NewWithT(t)
 		matches, err := property("size", PropertyGreaterThan, "1").Predicate()
 		g.Expect(err).NotTo(HaveOccurred())
@@ -84,7 +84,7 @@ func TestSelection(t *testing.T) {
 			g.Expect(matches(profile)).To(Equal(want), text)
 		}
 	})
-	t.Run("a cluster whose version is not known is in no range", func(t *testing.T) {
+	t.Run("an unknown version is in no range", func(t *testing.T) {
 		g := NewWithT(t)
 		matches, err := versions("1.0", "").Predicate()
 		g.Expect(err).NotTo(HaveOccurred())
@@ -92,37 +92,37 @@ func TestSelection(t *testing.T) {
 	})
 }
 
-func TestASelectionThatMakesNoSenseIsRefused(t *testing.T) {
+func TestInvalidSelection(t *testing.T) {
 	property := func(name string, operator PropertyOperator, values ...string) Selection {
 		return Selection{Properties: []PropertyExpression{{Name: name, Operator: operator, Values: values}}}
 	}
 	for _, tc := range []struct {
 		name      string
 		selection Selection
-		says      string
+		want      string
 	}{
 		{"property without a name", property("", PropertyExists), "name must not be empty"},
 		{"in nothing", property("a", PropertyIn), "needs values"},
 		{"exists with values", property("a", PropertyExists, "b"), "takes no values"},
-		{"above several", property("a", PropertyGreaterThan, "1", "2"), "takes one value"},
-		{"above what is no quantity", property("a", PropertyGreaterThan, "many"), `"many"`},
-		{"unknown operator", property("a", "Like", "b"), `no operator "Like"`},
+		{"above several values", property("a", PropertyGreaterThan, "1", "2"), "takes one value"},
+		{"above an invalid quantity", property("a", PropertyGreaterThan, "many"), `"many"`},
+		{"unknown operator", property("a", "Like", "b"), `unknown operator "Like"`},
 		{"ClusterSet without a name", Selection{ClusterSets: []string{""}}, "ClusterSet must not be empty"},
-		{"unknown health", Selection{Health: []HealthStatus{"Fine"}}, `no health "Fine"`},
-		{"lower limit is no version", Selection{KubernetesVersion: VersionRange{AtLeast: "new"}}, `"new"`},
-		{"upper limit is no version", Selection{KubernetesVersion: VersionRange{Below: "old"}}, `"old"`},
+		{"unknown health", Selection{Health: []HealthStatus{"Fine"}}, `unknown health "Fine"`},
+		{"invalid lower limit", Selection{KubernetesVersion: VersionRange{AtLeast: "new"}}, `"new"`},
+		{"invalid upper limit", Selection{KubernetesVersion: VersionRange{Below: "old"}}, `"old"`},
 		{"empty range", Selection{KubernetesVersion: VersionRange{AtLeast: "1.36", Below: "1.36.0"}}, "no version"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			_, err := tc.selection.Predicate()
-			NewWithT(t).Expect(err).To(MatchError(ContainSubstring(tc.says)))
+			NewWithT(t).Expect(err).To(MatchError(ContainSubstring(tc.want)))
 		})
 	}
 }
 
-func TestAProfileLeavesWhenItNoLongerMatchesAndJoinsWhenItDoes(t *testing.T) {
+func TestSelectFollowsChanges(t *testing.T) {
 	g := NewWithT(t)
-	sink := &notes{}
+	sink := &eventLog{}
 	version := func(v string) *Profile {
 		p := named("a")
 		p.Labels = map[string]string{"version": v}
@@ -134,5 +134,5 @@ func TestAProfileLeavesWhenItNoLongerMatchesAndJoinsWhenItDoes(t *testing.T) {
 	s.Put(version("1"))
 	s.Remove(KeyOf(version("1")))
 	s.Synced()
-	g.Expect(sink.told).To(Equal([]string{"put a", "remove a", "put a", "remove a", "synced"}))
+	g.Expect(sink.calls).To(Equal([]string{"put a", "remove a", "put a", "remove a", "synced"}))
 }

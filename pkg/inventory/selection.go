@@ -11,35 +11,33 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 )
 
-// Selection selects profiles by what they say. Its fields are joined by "and".
+// Selection selects profiles by their content. A profile must match all fields.
 // The zero value selects all.
 type Selection struct {
-	// Labels selects by the profile's labels. A hub source selects by labels in
-	// the hub's API server; this is for other sources. Defaults to all.
+	// Labels selects by the profile's labels. For a hub source, prefer
+	// hub.Options.LabelSelector, which the API server evaluates. Defaults to all.
 	Labels labels.Selector
 
-	// Properties selects by the profile's properties (KEP-4322). All
-	// expressions must hold.
+	// Properties selects by the profile's properties (KEP-4322). All expressions
+	// must match. Defaults to all.
 	Properties []PropertyExpression
 
-	// ClusterSets has the ClusterSets of which a cluster must be in one, as
-	// ClusterSet tells. Defaults to all clusters, in a ClusterSet or not.
+	// ClusterSets selects the clusters of any of these ClusterSets. Defaults to
+	// all clusters, in a ClusterSet or not.
 	ClusterSets []string
 
-	// Health has the verdicts of HealthOf of which a cluster must have one.
-	// Defaults to all. A cluster leaves when its verdict is no longer among them,
-	// and is engaged anew when it is again: {Healthy, HealthUnknown} bears more
-	// than {Healthy}.
+	// Health selects the clusters with any of these results of HealthOf. A cluster
+	// whose health changes to another one is disengaged, and engaged again
+	// later: {Healthy, HealthUnknown} is more tolerant than {Healthy}. Defaults to
+	// all.
 	Health []HealthStatus
 
-	// KubernetesVersion is the range of versions in which the cluster's must be.
-	// Defaults to all.
+	// KubernetesVersion selects by the cluster's version. Defaults to all.
 	KubernetesVersion VersionRange
 }
 
-// Predicate returns the selection as a predicate for Select. The error says
-// what in the selection makes no sense. Later changes of the selection do not
-// change the predicate.
+// Predicate returns the selection as a predicate for Select, or an error if a
+// field is invalid. Later changes of the selection do not change the predicate.
 func (s Selection) Predicate() (Predicate, error) {
 	var all []Predicate
 	if s.Labels != nil && !s.Labels.Empty() {
@@ -60,13 +58,13 @@ func (s Selection) Predicate() (Predicate, error) {
 		all = append(all, func(profile *Profile) bool { return slices.Contains(sets, ClusterSet(profile)) })
 	}
 	if len(s.Health) > 0 {
-		verdicts := slices.Clone(s.Health)
-		for _, verdict := range verdicts {
-			if verdict != Healthy && verdict != Unhealthy && verdict != HealthUnknown {
-				return nil, fmt.Errorf("selection: there is no health %q", verdict)
+		statuses := slices.Clone(s.Health)
+		for _, status := range statuses {
+			if status != Healthy && status != Unhealthy && status != HealthUnknown {
+				return nil, fmt.Errorf("selection: unknown health %q", status)
 			}
 		}
-		all = append(all, func(profile *Profile) bool { return slices.Contains(verdicts, HealthOf(profile).Status) })
+		all = append(all, func(profile *Profile) bool { return slices.Contains(statuses, HealthOf(profile).Status) })
 	}
 	inRange, err := s.KubernetesVersion.predicate()
 	if err != nil {

@@ -5,34 +5,32 @@ package inventory
 
 import "context"
 
-// Source says which clusters there are.
+// Source lists profiles and watches them.
 type Source interface {
-	// Run tells the sink of all profiles, of their changes, and of those that
-	// go, until the context ends; then it returns nil. It may repeat what it
-	// told before.
+	// Run sends the sink all profiles, their changes and their removal, until the
+	// context ends; then it returns nil. It may send a profile again unchanged.
 	//
-	// Run returns an error when it cannot go on. What it told until then stays
-	// true: a source that fails takes no cluster away. It may be run again,
-	// and then tells everything anew; see Restart.
+	// Run returns an error if it cannot continue. The profiles that it has sent
+	// remain valid: a source that fails removes no cluster. It may be run again,
+	// and then sends all profiles again; see Restart.
 	Run(ctx context.Context, sink Sink) error
 }
 
-// Sink is told of profiles by a Source, from one goroutine at a time. Its
-// methods return at once: what takes time is done elsewhere.
+// Sink receives profiles from a Source. It is called from one goroutine at a time
+// and must return at once.
 type Sink interface {
-	// Put says that a profile is there, with this content. The sink may keep
-	// the profile; nobody changes it any more.
+	// Put adds or replaces a profile. The sink may keep it, and must not change it.
 	Put(profile *Profile)
 
-	// Remove says that a profile is gone. Keys never put are ignored.
+	// Remove removes a profile. Unknown keys are ignored.
 	Remove(key Key)
 
-	// Synced says that every profile there was at the start of this run has
-	// been put. It is called once in a run.
+	// Synced is called once in a run, when every profile that existed at its
+	// start has been put.
 	Synced()
 }
 
-// SourceFunc makes a function a Source.
+// SourceFunc is a function that implements Source.
 type SourceFunc func(ctx context.Context, sink Sink) error
 
 // Run calls the function.

@@ -4,6 +4,7 @@
 package inventory
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -15,74 +16,61 @@ import (
 	"sigs.k8s.io/cluster-inventory-api/apis/v1alpha1"
 )
 
-// DefaultNamespace is the namespace of synthetic profiles that name none.
-const DefaultNamespace = metav1.NamespaceDefault
-
-// Synthetic says what is in a profile that is made by a program, for a cluster
-// of which no hub has one: see Synthesize.
+// Synthetic is the content of a profile for a cluster that no hub lists; see
+// Synthesize.
 type Synthetic struct {
-	// ClusterName is the name that the source itself uses for the cluster, such
-	// as a kubeconfig's context. Required; any text will do.
+	// ClusterName is the cluster's name in its source, such as a kubeconfig
+	// context. It may be any text. Required.
 	ClusterName string
 
-	// Manager is the name of what manages the cluster, such as "kind". Required;
-	// it must have the form of a label's value (KEP-4322).
+	// Manager is the name of the cluster manager, such as "kind". It must be valid
+	// as a label value (KEP-4322). Required.
 	Manager string
 
-	// Namespace of the profile. Defaults to DefaultNamespace.
+	// Namespace of the profile. Defaults to "default".
 	Namespace string
 
 	// Name of the profile, a DNS-1123 subdomain. Defaults to
 	// ProfileName(ClusterName).
 	Name string
 
-	// DisplayName is for people. Defaults to ClusterName.
+	// DisplayName is the name for people. Defaults to ClusterName.
 	DisplayName string
 
-	// Labels and Annotations of the profile, besides those that Synthesize sets.
+	// Labels and Annotations of the profile, besides those that Synthesize adds.
 	Labels, Annotations map[string]string
 
-	// ClusterID and ClusterSet become properties (KEP-2149). The ID is best the
+	// ClusterID and ClusterSet become properties (KEP-2149). The best ID is the
 	// UID of the cluster's namespace kube-system. Default to none.
 	ClusterID, ClusterSet string
 
-	// Properties of the cluster by name, besides ID and ClusterSet. Names have at
-	// most 253 and values at most 1024 characters (KEP-4322), none is empty.
+	// Properties of the cluster by name, besides ID and ClusterSet. Names have 1
+	// to 253 characters, values 1 to 1024 (KEP-4322).
 	Properties map[string]string
 
-	// KubernetesVersion that the cluster runs. Defaults to none.
+	// KubernetesVersion of the cluster. Defaults to none.
 	KubernetesVersion string
 
-	// Conditions of the cluster; Condition makes one. Each needs a reason. One
-	// without a time gets that of Previous if its status is as it was there, and
-	// Now otherwise.
+	// Conditions of the cluster. Each needs a reason. A condition without a
+	// transition time gets that of Previous if its status is the same, else Now.
 	Conditions []metav1.Condition
 
-	// AccessProviders say how the cluster is reached (KEP-5339). They hold no
-	// secret, only references to one.
+	// AccessProviders are the ways to reach the cluster (KEP-5339). They must not
+	// contain secrets, only references to them.
 	AccessProviders []AccessProvider
 
-	// Previous is the profile as it was made the last time. What is as it was
-	// keeps its time, so that a profile of which nothing has changed is equal to
-	// the one before. Defaults to none.
+	// Previous is the last result of Synthesize for this cluster. Unchanged
+	// properties and conditions keep their times, so that an unchanged profile is
+	// equal to it. Defaults to none.
 	Previous *Profile
 
-	// Now is the time of what has changed. Defaults to the current time.
+	// Now is the time of changes. Defaults to the current time.
 	Now time.Time
 }
 
-// Condition returns a condition for Synthetic. The reason is one word in
-// CamelCase; the message may be empty.
-func Condition(conditionType string, status metav1.ConditionStatus, reason, message string) metav1.Condition {
-	return metav1.Condition{Type: conditionType, Status: status, Reason: reason, Message: message}
-}
-
-// Synthesize makes a profile that the API of KEP-4322 accepts as it is, status
-// included. Its cluster name, as ClusterName tells, is s.ClusterName. Nothing
-// of s is shared with it.
-//
-// The error tells of everything that an API server would reject, and of what
-// looks like a secret: see Validate.
+// Synthesize returns a profile that is valid for the API of KEP-4322, including
+// its status, or the errors of Validate. ClusterName returns s.ClusterName for it.
+// It shares no memory with s.
 func Synthesize(s Synthetic) (*Profile, error) {
 	if s.ClusterName == "" {
 		return nil, errors.New("synthetic profile: must specify ClusterName")
@@ -94,13 +82,13 @@ func Synthesize(s Synthetic) (*Profile, error) {
 	profile := &Profile{
 		TypeMeta: metav1.TypeMeta{APIVersion: v1alpha1.GroupVersion.String(), Kind: "ClusterProfile"},
 		ObjectMeta: metav1.ObjectMeta{
-			Namespace:   orDefault(s.Namespace, DefaultNamespace),
-			Name:        orDefault(s.Name, ProfileName(s.ClusterName)),
-			Labels:      with(s.Labels, v1alpha1.LabelClusterManagerKey, s.Manager),
-			Annotations: with(s.Annotations, AnnotationClusterName, s.ClusterName),
+			Namespace:   cmp.Or(s.Namespace, metav1.NamespaceDefault),
+			Name:        cmp.Or(s.Name, ProfileName(s.ClusterName)),
+			Labels:      withEntry(s.Labels, v1alpha1.LabelClusterManagerKey, s.Manager),
+			Annotations: withEntry(s.Annotations, AnnotationClusterName, s.ClusterName),
 		},
 		Spec: v1alpha1.ClusterProfileSpec{
-			DisplayName:    orDefault(s.DisplayName, s.ClusterName),
+			DisplayName:    cmp.Or(s.DisplayName, s.ClusterName),
 			ClusterManager: v1alpha1.ClusterManager{Name: s.Manager},
 		},
 		Status: v1alpha1.ClusterProfileStatus{
@@ -119,7 +107,7 @@ func Synthesize(s Synthetic) (*Profile, error) {
 }
 
 func (s *Synthetic) conditions(now metav1.Time) []metav1.Condition {
-	// The API wants a list, be it empty.
+	// The API requires a list, even an empty one.
 	conditions := make([]metav1.Condition, 0, len(s.Conditions))
 	for _, condition := range s.Conditions {
 		if condition.LastTransitionTime.IsZero() {
@@ -136,7 +124,7 @@ func (s *Synthetic) conditions(now metav1.Time) []metav1.Condition {
 	return conditions
 }
 
-// properties returns all properties in the order of their names.
+// properties returns all properties, sorted by name.
 func (s *Synthetic) properties(now metav1.Time) []v1alpha1.Property {
 	values := maps.Clone(s.Properties)
 	if values == nil {
@@ -165,14 +153,8 @@ func (s *Synthetic) properties(now metav1.Time) []v1alpha1.Property {
 	return properties
 }
 
-func orDefault(value, fallback string) string {
-	if value == "" {
-		return fallback
-	}
-	return value
-}
-
-func with(values map[string]string, key, value string) map[string]string {
+// withEntry returns a copy of the map with the entry.
+func withEntry(values map[string]string, key, value string) map[string]string {
 	all := make(map[string]string, len(values)+1)
 	maps.Copy(all, values)
 	all[key] = value

@@ -21,17 +21,17 @@ import (
 func TestProfileName(t *testing.T) {
 	g := NewWithT(t)
 	for _, name := range []string{"eu", "eu-1.example.com", strings.Repeat("a", 63)} {
-		g.Expect(ProfileName(name)).To(Equal(name), "what is a name already stays")
+		g.Expect(ProfileName(name)).To(Equal(name), "a valid name is unchanged")
 	}
 	g.Expect(ProfileName("gke_project_europe-west1_Prod")).To(MatchRegexp(`^gke-project-europe-west1-prod-[0-9a-v]{16}$`))
 	g.Expect(ProfileName("kind/eu")).NotTo(Equal(ProfileName("kind#eu")))
 	g.Expect(ProfileName("日本")).To(HavePrefix("cluster-"))
 	taken := ProfileName("kind/eu")
-	g.Expect(ProfileName(taken)).NotTo(Equal(taken), "a cluster that is named like the hash of another")
+	g.Expect(ProfileName(taken)).NotTo(Equal(taken), "a cluster named like another's hashed name")
 }
 
-func TestProfileNamesAreValidAndDistinct(t *testing.T) {
-	// Out of few characters, so that names are similar.
+func TestProfileNameIsValidAndUnique(t *testing.T) {
+	// Few characters, so that names are similar.
 	names := rapid.OneOf(rapid.String(), rapid.StringMatching(`[aA/_.-]{0,8}`), rapid.StringMatching(`[a-c.]{50,80}`))
 	rapid.Check(t, func(t *rapid.T) {
 		a, b := names.Draw(t, "a"), names.Draw(t, "b")
@@ -46,21 +46,21 @@ func TestProfileNamesAreValidAndDistinct(t *testing.T) {
 	})
 }
 
-func TestASyntheticProfileReadsAsItWasSaid(t *testing.T) {
+func TestSynthesize(t *testing.T) {
 	g := NewWithT(t)
 	labels := map[string]string{"tier": "gold"}
 	profile, err := Synthesize(Synthetic{
 		ClusterName: "kind/eu", Manager: "kind", Labels: labels,
 		ClusterID: "0815", ClusterSet: "test", Properties: map[string]string{"region": "eu"},
 		KubernetesVersion: "v1.37.2",
-		Conditions:        []metav1.Condition{Condition(ConditionControlPlaneHealthy, metav1.ConditionFalse, "Stopped", "exited")},
+		Conditions:        []metav1.Condition{{Type: ConditionControlPlaneHealthy, Status: metav1.ConditionFalse, Reason: "Stopped", Message: "exited"}},
 		AccessProviders:   []AccessProvider{accessProvider("kind", "https://127.0.0.1:6443")},
 	})
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(ClusterName(profile)).To(Equal("kind/eu"))
 	g.Expect(KeyOf(profile)).To(Equal(Key{Namespace: "default", Name: ProfileName("kind/eu")}))
 	g.Expect(profile.Labels).To(Equal(map[string]string{"tier": "gold", v1alpha1.LabelClusterManagerKey: "kind"}))
-	g.Expect(labels).To(HaveLen(1), "what was given is not changed")
+	g.Expect(labels).To(HaveLen(1), "the argument is not changed")
 	g.Expect(ClusterID(profile)).To(Equal("0815"))
 	g.Expect(ClusterSet(profile)).To(Equal("test"))
 	region, _ := Property(profile, "region")
@@ -72,31 +72,31 @@ func TestASyntheticProfileReadsAsItWasSaid(t *testing.T) {
 	g.Expect(version.String()).To(Equal("1.37.2"))
 }
 
-func TestASyntheticProfileOfWhichNothingHasChangedIsEqual(t *testing.T) {
+func TestSynthesizeKeepsTimes(t *testing.T) {
 	g := NewWithT(t)
-	said := Synthetic{
+	content := Synthetic{
 		ClusterName: "eu", Manager: "kind", Now: time.Unix(1, 0),
 		Properties: map[string]string{"a": "1", "b": "1"},
-		Conditions: []metav1.Condition{Condition(ConditionControlPlaneHealthy, metav1.ConditionTrue, "Up", "")},
+		Conditions: []metav1.Condition{{Type: ConditionControlPlaneHealthy, Status: metav1.ConditionTrue, Reason: "Up"}},
 	}
-	first, err := Synthesize(said)
+	first, err := Synthesize(content)
 	g.Expect(err).NotTo(HaveOccurred())
 
-	said.Previous, said.Now = first, time.Unix(2, 0)
-	second, err := Synthesize(said)
+	content.Previous, content.Now = first, time.Unix(2, 0)
+	second, err := Synthesize(content)
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(second).To(Equal(first))
 
-	said.Properties["b"] = "2"
-	said.Conditions[0].Status = metav1.ConditionFalse
-	third, err := Synthesize(said)
+	content.Properties["b"] = "2"
+	content.Conditions[0].Status = metav1.ConditionFalse
+	third, err := Synthesize(content)
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(third.Status.Properties[0].LastObservedTime.Unix()).To(Equal(int64(1)))
 	g.Expect(third.Status.Properties[1].LastObservedTime.Unix()).To(Equal(int64(2)))
 	g.Expect(third.Status.Conditions[0].LastTransitionTime.Unix()).To(Equal(int64(2)))
 }
 
-func TestWhatMakesNoValidProfileIsRefused(t *testing.T) {
+func TestSynthesizeRejectsInvalidContent(t *testing.T) {
 	access := func(change func(*clientcmdv1.Cluster)) func(*Synthetic) {
 		return func(s *Synthetic) {
 			s.AccessProviders = []AccessProvider{accessProvider("a", "https://a")}
@@ -112,35 +112,36 @@ func TestWhatMakesNoValidProfileIsRefused(t *testing.T) {
 	for _, tc := range []struct {
 		name   string
 		change func(*Synthetic)
-		says   string
+		want   string
 	}{
 		{"no cluster name", func(s *Synthetic) { s.ClusterName = "" }, "ClusterName"},
 		{"no manager", func(s *Synthetic) { s.Manager = "" }, "spec.clusterManager.name"},
-		{"a manager that cannot be a label", func(s *Synthetic) { s.Manager = "a b" }, "spec.clusterManager.name"},
-		{"a name that is none", func(s *Synthetic) { s.Name = "A" }, "metadata.name"},
-		{"a namespace that is none", func(s *Synthetic) { s.Namespace = "a.b" }, "metadata.namespace"},
-		{"a label that is none", func(s *Synthetic) { s.Labels = map[string]string{"a": "b c"} }, "metadata.labels"},
-		{"an ID that is none", func(s *Synthetic) { s.ClusterID = "A_B" }, "status.properties[0].value"},
+		{"a manager that is not a label value", func(s *Synthetic) { s.Manager = "a b" }, "spec.clusterManager.name"},
+		{"an invalid name", func(s *Synthetic) { s.Name = "A" }, "metadata.name"},
+		{"an invalid namespace", func(s *Synthetic) { s.Namespace = "a.b" }, "metadata.namespace"},
+		{"an invalid label", func(s *Synthetic) { s.Labels = map[string]string{"a": "b c"} }, "metadata.labels"},
+		{"an invalid ID", func(s *Synthetic) { s.ClusterID = "A_B" }, "status.properties[0].value"},
 		{"an ID that is too long", func(s *Synthetic) { s.ClusterID = strings.Repeat("a", 129) }, "status.properties[0].value"},
 		{"an empty property", func(s *Synthetic) { s.Properties = map[string]string{"a": ""} }, "status.properties[0].value"},
 		{"a long property", func(s *Synthetic) { s.Properties = map[string]string{"a": strings.Repeat("ä", 1025)} }, "status.properties[0].value"},
 		{"a property with a long name", func(s *Synthetic) { s.Properties = map[string]string{strings.Repeat("a", 254): "a"} }, "status.properties[0].name"},
-		{"a condition without a reason", func(s *Synthetic) { s.Conditions = []metav1.Condition{Condition("A", metav1.ConditionTrue, "", "")} }, "reason"},
-		{"a condition with a sentence for a reason", func(s *Synthetic) {
-			s.Conditions = []metav1.Condition{Condition("A", metav1.ConditionTrue, "It is.", "")}
+		{"a condition without a reason", func(s *Synthetic) { s.Conditions = []metav1.Condition{{Type: "A", Status: metav1.ConditionTrue}} }, "reason"},
+		{"a condition with a sentence as reason", func(s *Synthetic) {
+			s.Conditions = []metav1.Condition{{Type: "A", Status: metav1.ConditionTrue, Reason: "It is."}}
 		}, "reason"},
 		{"a condition twice", func(s *Synthetic) {
-			s.Conditions = []metav1.Condition{Condition("A", metav1.ConditionTrue, "A", ""), Condition("A", metav1.ConditionTrue, "A", "")}
+			condition := metav1.Condition{Type: "A", Status: metav1.ConditionTrue, Reason: "A"}
+			s.Conditions = []metav1.Condition{condition, condition}
 		}, "Duplicate"},
 		{"access without a name", func(s *Synthetic) { s.AccessProviders = []AccessProvider{accessProvider("", "https://a")} }, "accessProviders[0].name"},
 		{"access twice", func(s *Synthetic) {
 			s.AccessProviders = []AccessProvider{accessProvider("a", "https://a"), accessProvider("a", "https://b")}
 		}, "Duplicate"},
-		{"access to no server", access(func(c *clientcmdv1.Cluster) { c.Server = "" }), "server"},
-		{"a server that is no URL", access(func(c *clientcmdv1.Cluster) { c.Server = "https://a b:" + secret }), "server"},
+		{"access without a server", access(func(c *clientcmdv1.Cluster) { c.Server = "" }), "server"},
+		{"a server that is not a URL", access(func(c *clientcmdv1.Cluster) { c.Server = "https://a b:" + secret }), "server"},
 		{"a password for the server", access(func(c *clientcmdv1.Cluster) { c.Server = "https://me:" + secret + "@a" }), "server"},
 		{"a password for the proxy", access(func(c *clientcmdv1.Cluster) { c.ProxyURL = "https://me:" + secret + "@a" }), "proxy-url"},
-		{"the path of a file", access(func(c *clientcmdv1.Cluster) { c.CertificateAuthority = "ca.pem" }), "certificate-authority"},
+		{"a file path", access(func(c *clientcmdv1.Cluster) { c.CertificateAuthority = "ca.pem" }), "certificate-authority"},
 		{"a private key with the certificates", access(func(c *clientcmdv1.Cluster) {
 			c.CertificateAuthorityData = []byte("-----BEGIN EC PRIVATE KEY-----\n" + secret)
 		}), "private key"},
@@ -154,19 +155,19 @@ func TestWhatMakesNoValidProfileIsRefused(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			g := NewWithT(t)
-			said := Synthetic{ClusterName: "eu", Manager: "kind"}
-			tc.change(&said)
-			_, err := Synthesize(said)
-			g.Expect(err).To(MatchError(ContainSubstring(tc.says)))
+			content := Synthetic{ClusterName: "eu", Manager: "kind"}
+			tc.change(&content)
+			_, err := Synthesize(content)
+			g.Expect(err).To(MatchError(ContainSubstring(tc.want)))
 			g.Expect(err.Error()).NotTo(ContainSubstring(secret))
 		})
 	}
 }
 
-func TestValidateWantsTheLabelOfTheManager(t *testing.T) {
+func TestValidateRequiresManagerLabel(t *testing.T) {
 	g := NewWithT(t)
 	profile, err := Synthesize(Synthetic{ClusterName: "eu", Manager: "kind"})
 	g.Expect(err).NotTo(HaveOccurred())
 	profile.Labels = nil
-	g.Expect(Validate(profile)).To(MatchError(ContainSubstring("must be the name of the manager")))
+	g.Expect(Validate(profile)).To(MatchError(ContainSubstring("must be the name of the cluster manager")))
 }

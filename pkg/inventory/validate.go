@@ -26,11 +26,10 @@ const (
 
 var privateKey = []byte("PRIVATE KEY-----")
 
-// Validate tells what is wrong with a profile before it is handed out or
-// written to a hub: what the schema of the API rejects (KEP-4322), what its
-// text asks for (the label with the manager's name; an ID as in KEP-2149), and
-// what must not be in it: passwords in URLs, private keys, paths of files.
-// All that is wrong is joined in the error.
+// Validate returns all errors of a profile: violations of the API's schema
+// (KEP-4322) and of its text (the label with the manager's name, an ID as in
+// KEP-2149), and content that must not be in a profile: passwords in URLs, private
+// keys and file paths.
 func Validate(profile *Profile) error {
 	metadata := field.NewPath("metadata")
 	errs := apivalidation.ValidateObjectMeta(&profile.ObjectMeta, true, apivalidation.NameIsDNSSubdomain, metadata)
@@ -38,14 +37,14 @@ func Validate(profile *Profile) error {
 	manager := profile.Spec.ClusterManager.Name
 	managerPath := field.NewPath("spec", "clusterManager", "name")
 	if manager == "" {
-		errs = append(errs, field.Required(managerPath, "says what manages the cluster"))
+		errs = append(errs, field.Required(managerPath, "must be the name of the cluster manager"))
 	} else {
 		for _, message := range validation.IsValidLabelValue(manager) {
 			errs = append(errs, field.Invalid(managerPath, manager, message))
 		}
 	}
 	if label := profile.Labels[v1alpha1.LabelClusterManagerKey]; label != manager {
-		errs = append(errs, field.Invalid(metadata.Child("labels").Key(v1alpha1.LabelClusterManagerKey), label, "must be the name of the manager"))
+		errs = append(errs, field.Invalid(metadata.Child("labels").Key(v1alpha1.LabelClusterManagerKey), label, "must be the name of the cluster manager"))
 	}
 
 	status := field.NewPath("status")
@@ -107,10 +106,10 @@ func validateAccess(providers []AccessProvider, path *field.Path) field.ErrorLis
 		errs = append(errs, validateURL(cluster.Server, path.Child("server"))...)
 		errs = append(errs, validateURL(cluster.ProxyURL, path.Child("proxy-url"))...)
 		if cluster.CertificateAuthority != "" {
-			errs = append(errs, field.Forbidden(path.Child("certificate-authority"), "a path means nothing elsewhere; use certificate-authority-data"))
+			errs = append(errs, field.Forbidden(path.Child("certificate-authority"), "must not be a path, as other hosts do not have the file; use certificate-authority-data"))
 		}
 		if bytes.Contains(cluster.CertificateAuthorityData, privateKey) {
-			errs = append(errs, field.Forbidden(path.Child("certificate-authority-data"), "there is a private key in it"))
+			errs = append(errs, field.Forbidden(path.Child("certificate-authority-data"), "must not contain a private key"))
 		}
 		for j, extension := range cluster.Extensions {
 			path := path.Child("extensions").Index(j)
@@ -125,30 +124,31 @@ func validateAccess(providers []AccessProvider, path *field.Path) field.ErrorLis
 	return errs
 }
 
-// validateURL says what is wrong with a URL without repeating it.
+// validateURL does not repeat the URL, which may contain a secret.
 func validateURL(text string, path *field.Path) field.ErrorList {
 	parsed, err := url.Parse(text)
 	switch {
 	case err != nil:
-		return field.ErrorList{field.Forbidden(path, "it is not a URL")}
+		return field.ErrorList{field.Forbidden(path, "must be a URL")}
 	case parsed.User != nil:
-		return field.ErrorList{field.Forbidden(path, "there are credentials in it")}
+		return field.ErrorList{field.Forbidden(path, "must not contain credentials")}
 	}
 	return nil
 }
 
-// validateExtension wants what the schema of the API wants, an object.
+// validateExtension returns an error unless the extension is a JSON object, as the
+// API's schema requires.
 func validateExtension(extension json.Marshaler) error {
 	text, err := extension.MarshalJSON()
 	if err != nil {
-		return errors.New("it is not JSON")
+		return errors.New("must be JSON")
 	}
 	object := map[string]json.RawMessage{}
 	if err := json.Unmarshal(text, &object); err != nil || object == nil {
-		return errors.New("it must be a JSON object")
+		return errors.New("must be a JSON object")
 	}
 	if bytes.Contains(text, privateKey) {
-		return errors.New("there is a private key in it")
+		return errors.New("must not contain a private key")
 	}
 	return nil
 }

@@ -10,13 +10,12 @@ import (
 	"k8s.io/apimachinery/pkg/util/version"
 )
 
-// ErrNoVersion means that a profile does not say which version of Kubernetes
-// its cluster runs.
-var ErrNoVersion = errors.New("the profile gives no Kubernetes version")
+// ErrNoVersion means that a profile does not contain a Kubernetes version.
+var ErrNoVersion = errors.New("the profile has no Kubernetes version")
 
-// KubernetesVersion returns the version of Kubernetes that the cluster runs, as
-// the profile gives it: "v1.37.2", "1.37" and "v1.36.3-gke.100" are understood.
-// The error is ErrNoVersion where it gives none.
+// KubernetesVersion returns the cluster's version of Kubernetes, such as
+// "v1.37.2", "1.37" or "v1.36.3-gke.100". The error is ErrNoVersion if the
+// profile has none.
 func KubernetesVersion(profile *Profile) (*version.Version, error) {
 	text := profile.Status.Version.Kubernetes
 	if text == "" {
@@ -25,11 +24,10 @@ func KubernetesVersion(profile *Profile) (*version.Version, error) {
 	return version.Parse(text)
 }
 
-// VersionRange is a range of versions of Kubernetes. Only major, minor and
-// patch count, since what follows them is a vendor's mark as often as a
-// pre-release: "v1.36.0-gke.1" is at least "1.36". The zero value has all
-// clusters in it, also those whose version is not known; every other range has
-// only clusters whose version is known.
+// VersionRange is a range of Kubernetes versions. Only major, minor and patch
+// are compared, as a suffix may be a vendor's as well as a pre-release:
+// "v1.36.0-gke.1" is at least "1.36". The zero value contains all clusters; any
+// other range contains only clusters with a known version.
 type VersionRange struct {
 	// AtLeast is the lowest version in the range, such as "1.35" or "v1.35.2".
 	// Defaults to no limit.
@@ -39,7 +37,7 @@ type VersionRange struct {
 	Below string
 }
 
-// predicate says which profiles are in the range; nil means all.
+// predicate returns nil if the range contains all profiles.
 func (r VersionRange) predicate() (Predicate, error) {
 	if r == (VersionRange{}) {
 		return nil, nil
@@ -71,12 +69,12 @@ func parseLimit(text string) (*version.Version, error) {
 	}
 	v, err := version.Parse(text)
 	if err != nil {
-		return nil, fmt.Errorf("version %q of Kubernetes: %w", text, err)
+		return nil, fmt.Errorf("invalid Kubernetes version %q: %w", text, err)
 	}
 	return release(v), nil
 }
 
-// release returns the version without what follows major, minor and patch.
+// release returns major, minor and patch of the version.
 func release(v *version.Version) *version.Version {
 	return version.MajorMinor(v.Major(), v.Minor()).WithPatch(v.Patch())
 }

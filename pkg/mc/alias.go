@@ -29,17 +29,17 @@ type Manager = mcmanager.Manager
 // Options are those of controller-runtime's manager.
 type Options = mcmanager.Options
 
-// Request names an object and the cluster that it lives in.
+// Request identifies an object in a cluster.
 type Request = mcreconcile.Request
 
-// Result says whether and when a request is to be reconciled again.
+// Result is the result of a reconcile: whether and when to reconcile again.
 type Result = reconcile.Result
 
 // SchemeBuilder collects the types of an API group version.
 //
-// Deprecated: use runtime.NewSchemeBuilder of k8s.io/apimachinery, which spares
-// the users of an API package a dependency on controller-runtime.
-type SchemeBuilder = scheme.Builder //nolint:staticcheck // named so that programs that use it compile
+// Deprecated: use runtime.NewSchemeBuilder of k8s.io/apimachinery, so that users
+// of an API package do not depend on controller-runtime.
+type SchemeBuilder = scheme.Builder //nolint:staticcheck // kept for compatibility
 
 // GroupVersion is an API group and a version of it.
 type GroupVersion = schema.GroupVersion
@@ -54,57 +54,57 @@ type TypeMeta = metav1.TypeMeta
 type ObjectMeta = metav1.ObjectMeta
 
 var (
-	// RegisterFlags adds the flag --kubeconfig to a flag set, by default that of
-	// the command line, unless it is there.
+	// RegisterFlags adds the flag --kubeconfig to a flag set, unless it has one.
+	// Default: the flag set of the command line.
 	RegisterFlags = config.RegisterFlags
 
-	// GetConfigOrDie is GetConfig, but ends the process if there is an error.
+	// GetConfigOrDie is GetConfig, but exits the process on an error.
 	GetConfigOrDie = config.GetConfigOrDie
 
-	// GetConfig returns the config of the local cluster: from the file that
-	// --kubeconfig or the environment variable KUBECONFIG names, else from the
-	// pod's service account, else from the file in the user's home directory. It
-	// limits no rates on the client's side: its QPS is -1.
+	// GetConfig returns the config of the local cluster: from the file named by
+	// --kubeconfig or the environment variable KUBECONFIG, else from the service
+	// account of the pod, else from the file in the user's home directory. It has
+	// no client-side rate limit: its QPS is -1.
 	GetConfig = config.GetConfig
 
 	// NewControllerManagedBy returns a builder for a controller that the manager
 	// starts and engages with clusters.
 	NewControllerManagedBy = mcbuilder.ControllerManagedBy
 
-	// NewManager returns a manager for the local cluster that the config leads
-	// to and for the clusters of the provider.
+	// NewManager returns a manager for the local cluster of the config and the
+	// clusters of the provider.
 	NewManager = mcmanager.New
 
 	// CreateOrUpdate gets an object, changes it with the function, and creates or
-	// updates it in the client's cluster. It returns what it has done.
+	// updates it in the client's cluster. It returns which of them it did.
 	CreateOrUpdate = controllerutil.CreateOrUpdate
 
-	// SetControllerReference makes an object the controlling owner of another in
-	// the same cluster. It is an error if that has another controlling owner.
+	// SetControllerReference makes an object the controller of another one in the
+	// same cluster. It fails if that one has a different controller.
 	SetControllerReference = controllerutil.SetControllerReference
 
 	// SetupSignalHandler returns a context that ends with the first SIGTERM or
-	// SIGINT. The second one ends the process with exit code 1. It may be called
+	// SIGINT. The second signal exits the process with code 1. It may be called
 	// once.
 	SetupSignalHandler = signals.SetupSignalHandler
 
-	// Log is controller-runtime's logger. It writes nowhere before SetLogger is
+	// Log is controller-runtime's logger. It writes nothing until SetLogger is
 	// called.
 	Log = log.Log
 
-	// LoggerFrom returns the context's logger. In a reconcile, its values name
-	// the controller, the cluster and the object.
+	// LoggerFrom returns the logger of the context. In a reconcile, it has the
+	// controller, the cluster and the object as values.
 	LoggerFrom = log.FromContext
 
-	// LoggerInto returns a context that carries the logger.
+	// LoggerInto returns a context with the logger.
 	LoggerInto = log.IntoContext
 
-	// SetLogger sets where Log, and every logger made of it, write to.
+	// SetLogger sets the backend of Log and of all loggers derived from it.
 	SetLogger = log.SetLogger
 )
 
 // NewWebhookManagedBy returns a builder for the webhooks of the object's type.
-// A multi-cluster manager is passed as mgr.GetLocalManager().
+// Of a multi-cluster manager, pass mgr.GetLocalManager().
 func NewWebhookManagedBy[T runtime.Object](mgr manager.Manager, obj T) *mcbuilder.WebhookBuilder[T] {
 	return mcbuilder.WebhookManagedBy(mgr, obj)
 }

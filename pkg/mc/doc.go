@@ -1,10 +1,10 @@
 // Copyright The Rollcall Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package mc is the multi-cluster runtime: controller-runtime's manager,
-// builder, controllers and reconcilers for every cluster that a provider knows.
-// It gathers the names that most programs need, as the root package of
-// controller-runtime does for one cluster:
+// Package mc is the multi-cluster runtime: controller-runtime's manager, builder,
+// controllers and reconcilers for all clusters of a provider. The package has
+// aliases for the names that most programs need, as the root package of
+// controller-runtime does:
 //
 //	mgr, err := mc.NewManager(mc.GetConfigOrDie(), provider, mc.Options{})
 //	…
@@ -17,16 +17,16 @@
 //	…
 //	err = mgr.Start(mc.SetupSignalHandler())
 //
-// A tour of the packages, in the order in which one meets them:
+// The packages, in the order in which programs need them:
 //
-//   - multicluster: how clusters are named, who finds them, who is told of them.
-//   - manager: the local cluster's manager, together with a provider.
-//   - builder: a controller, or the webhooks of a type, in a few lines.
-//   - reconcile and context: requests that name their cluster.
-//   - handler and source: events of every cluster, and where they come from.
-//   - controller: what the builder builds.
-//   - queue: the fair queue that controllers take requests from.
-//   - fleet: the engine that keeps the clusters of an inventory connected.
-//   - clusters: what a provider written by hand embeds.
+//   - multicluster: cluster names, providers, and the engagement contract.
+//   - manager: the manager of the local cluster, with a provider.
+//   - builder: builds controllers and webhooks.
+//   - reconcile and context: requests with the name of their cluster.
+//   - handler and source: events of all clusters.
+//   - controller: the controllers that the builder builds.
+//   - queue: the work queue of controllers, which is fair to clusters.
+//   - fleet: connects and watches over the clusters of an inventory.
+//   - clusters: for hand-written providers.
 //   - mctest: API servers in memory, for tests with many clusters.
 package mc

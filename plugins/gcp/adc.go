@@ -4,6 +4,7 @@
 package gcp
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -26,7 +27,7 @@ const (
 	quotaVariable        = "GOOGLE_CLOUD_QUOTA_PROJECT"
 )
 
-// knownTypes are the types of credentials files that give access tokens.
+// knownTypes are the types of credentials files that yield access tokens.
 var knownTypes = []google.CredentialsType{
 	google.ServiceAccount,
 	google.ExternalAccount,
@@ -35,15 +36,15 @@ var knownTypes = []google.CredentialsType{
 	google.ExternalAccountAuthorizedUser,
 }
 
-// source is where application default credentials come from: a file, or where
-// there is none the metadata server.
+// source is the origin of application default credentials: a file, or the
+// metadata server if there is no file.
 type source struct {
-	path string // of the file, or ""
+	path string // "" for the metadata server
 	data []byte
 	credentialsFile
 }
 
-// credentialsFile is what this package itself reads of one.
+// credentialsFile has the fields of a credentials file that this package reads.
 type credentialsFile struct {
 	Type           google.CredentialsType `json:"type"`
 	ClientEmail    string                 `json:"client_email"`
@@ -51,9 +52,8 @@ type credentialsFile struct {
 	UniverseDomain string                 `json:"universe_domain"`
 }
 
-// findSource looks where google.FindDefaultCredentials does, but asks nobody: it
-// has to be known whose token is wanted before the cache is looked at. Errors
-// repeat nothing of a file.
+// findSource looks where google.FindDefaultCredentials does, without sending a
+// request: the cache key depends on the source. Errors contain nothing of a file.
 func (p *Plugin) findSource() (*source, error) {
 	path, data, err := readCredentialsFile()
 	if err != nil || path == "" {
@@ -70,13 +70,13 @@ func (p *Plugin) findSource() (*source, error) {
 	case p.Account == "" || p.Account == s.ClientEmail:
 		return s, nil
 	case s.Type == google.ServiceAccount:
-		return nil, fmt.Errorf("credentials file %s: the key is not of the account %s, see --account", path, p.Account)
+		return nil, fmt.Errorf("credentials file %s: the key does not belong to account %s, see --account", path, p.Account)
 	default:
-		return nil, fmt.Errorf("credentials file %s: --account is of no use with type %s", path, s.Type)
+		return nil, fmt.Errorf("credentials file %s: --account cannot be used with type %s", path, s.Type)
 	}
 }
 
-// readCredentialsFile returns the path "" where there is no file.
+// readCredentialsFile returns the path "" if there is no file.
 func readCredentialsFile() (path string, data []byte, err error) {
 	if path := os.Getenv(credentialsVariable); path != "" {
 		data, err := os.ReadFile(path)
@@ -85,12 +85,10 @@ func readCredentialsFile() (path string, data []byte, err error) {
 		}
 		return path, data, nil
 	}
-	if path = wellKnownFile(); path == "" {
-		return "", nil, nil
-	}
+	path = wellKnownFile()
 	data, err = os.ReadFile(path)
 	switch {
-	case errors.Is(err, fs.ErrNotExist):
+	case path == "" || errors.Is(err, fs.ErrNotExist):
 		return "", nil, nil
 	case err != nil:
 		return "", nil, fmt.Errorf("credentials file: %w", err)
@@ -98,7 +96,7 @@ func readCredentialsFile() (path string, data []byte, err error) {
 	return path, data, nil
 }
 
-// wellKnownFile is where gcloud writes application default credentials.
+// wellKnownFile returns where gcloud writes application default credentials.
 func wellKnownFile() string {
 	const name = "application_default_credentials.json"
 	if runtime.GOOS == "windows" {
@@ -121,13 +119,10 @@ func (s *source) fingerprint() string {
 }
 
 func metadataHost() string {
-	if host := os.Getenv(metadataHostVariable); host != "" {
-		return host
-	}
-	return "169.254.169.254"
+	return cmp.Or(os.Getenv(metadataHostVariable), "169.254.169.254")
 }
 
-// String says where the credentials come from, without a secret.
+// String describes the source, without a secret.
 func (s *source) String() string {
 	switch {
 	case s.path == "":
@@ -141,22 +136,10 @@ func (s *source) String() string {
 
 // universe returns the domain of Google's services.
 func (p *Plugin) universe(s *source) string {
-	switch {
-	case p.UniverseDomain != "":
-		return p.UniverseDomain
-	case s.UniverseDomain != "":
-		return s.UniverseDomain
-	}
-	return defaultUniverse
+	return cmp.Or(p.UniverseDomain, s.UniverseDomain, defaultUniverse)
 }
 
-// quotaProject returns the project that pays, or "".
+// quotaProject returns the project that is billed, or "".
 func (p *Plugin) quotaProject(s *source) string {
-	switch {
-	case p.QuotaProject != "":
-		return p.QuotaProject
-	case os.Getenv(quotaVariable) != "":
-		return os.Getenv(quotaVariable)
-	}
-	return s.QuotaProjectID
+	return cmp.Or(p.QuotaProject, os.Getenv(quotaVariable), s.QuotaProjectID)
 }

@@ -18,7 +18,7 @@ import (
 const anyRequest = `KUBERNETES_EXEC_INFO={"kind":"ExecCredential","apiVersion":"client.authentication.k8s.io/v1",
 	"spec":{"cluster":{"server":"https://34.1.2.3"},"interactive":false}}`
 
-// runProgram runs the plugin as a process of its own.
+// runProgram runs the plugin as a process.
 func runProgram(t *testing.T, args ...string) (stdout string) {
 	t.Helper()
 	var out, errs bytes.Buffer
@@ -31,7 +31,7 @@ func runProgram(t *testing.T, args ...string) (stdout string) {
 	return out.String()
 }
 
-func TestAThousandInvocationsAskTheServerOnce(t *testing.T) {
+func TestCachedTokenIsRequestedOnce(t *testing.T) {
 	const processes, invocations = 40, 1000
 	for name, file := range map[string]func(*cloud) map[string]any{
 		"metadata server":     nil,
@@ -44,24 +44,24 @@ func TestAThousandInvocationsAskTheServerOnce(t *testing.T) {
 				c.use(file(c))
 			}
 			args := []string{"--cache-dir=" + t.TempDir()}
-			answers := make([]string, invocations)
+			outputs := make([]string, invocations)
 			var group sync.WaitGroup
 			for n := range processes {
-				group.Go(func() { answers[n] = runProgram(t, args...) })
+				group.Go(func() { outputs[n] = runProgram(t, args...) })
 			}
 			group.Wait()
 			for n := processes; n < invocations; n++ {
-				_, answers[n], _ = run(t, noConfig, args...)
+				_, outputs[n], _ = run(t, noConfig, args...)
 			}
-			for _, answer := range answers {
-				g.Expect(answer).To(Equal(answers[0]))
+			for _, output := range outputs {
+				g.Expect(output).To(Equal(outputs[0]))
 			}
 			g.Expect(c.to("/")).To(HaveLen(1))
 		})
 	}
 }
 
-func TestWhatTokensAreKeptApartBy(t *testing.T) {
+func TestCacheKey(t *testing.T) {
 	g := NewWithT(t)
 	c := newCloud(t)
 	dir := t.TempDir()
@@ -72,10 +72,10 @@ func TestWhatTokensAreKeptApartBy(t *testing.T) {
 			code, _, stderr := run(t, config, append(args, "--cache-dir="+dir)...)
 			g.Expect(code).To(Equal(plugin.ExitOK), stderr)
 		}
-		g.Expect(len(c.to("/"))).To(BeNumerically(">", before), "it was not kept")
+		g.Expect(len(c.to("/"))).To(BeNumerically(">", before), "it was not in the cache")
 		after := len(c.to("/"))
 		_, _, _ = run(t, config, append(args, "--cache-dir="+dir)...)
-		g.Expect(c.to("/")).To(HaveLen(after), "it was kept")
+		g.Expect(c.to("/")).To(HaveLen(after), "it was in the cache")
 	}
 	obtain(noConfig)
 	obtain(noConfig, "--account="+robot)

@@ -28,7 +28,7 @@ import (
 	"github.com/rollcall-dev/rollcall/plugins/gcp"
 )
 
-// The test binary is the plugin where this variable is set.
+// If this variable is set, the test binary is the plugin.
 const programVariable = "ROLLCALL_GCP"
 
 func TestMain(m *testing.M) {
@@ -57,33 +57,34 @@ type cloud struct {
 	key *rsa.PrivateKey // of robot
 
 	mu       sync.Mutex
-	requests []asked       // guarded by mu
-	faults   []fault       // guarded by mu: what is answered first
+	requests []recorded    // guarded by mu
+	faults   []fault       // guarded by mu: the next responses
 	silent   chan struct{} // guarded by mu, see fallSilent
 	once     sync.Once     // closes silent
 
-	expiry time.Time     // of what IAM gives
-	ended  chan struct{} // closed with the test: nobody waits any more
+	expiry time.Time     // of the tokens of IAM
+	ended  chan struct{} // closed at the end of the test
 }
 
-type asked struct {
+// recorded is a request that was received.
+type recorded struct {
 	path   string
 	query  string
 	header http.Header
 	body   string
 }
 
-// fault is an answer to the next request.
+// fault is the response to the next request.
 type fault struct {
 	status     int
 	body       string
 	retryAfter string
 }
 
-// robotKey is made once.
+// robotKey is generated once.
 var robotKey = sync.OnceValues(func() (*rsa.PrivateKey, error) { return rsa.GenerateKey(rand.Reader, 2048) })
 
-// newCloud makes it the one that the library finds in the environment.
+// newCloud starts the servers and sets the environment for them.
 func newCloud(t *testing.T) *cloud {
 	t.Helper()
 	key, err := robotKey()
@@ -110,8 +111,7 @@ func (c *cloud) failFirst(faults ...fault) {
 	c.faults = faults
 }
 
-// fallSilent leaves requests unanswered from now on. What it returns is closed by
-// the first of them.
+// fallSilent stops responding to requests. The channel is closed by the first one.
 func (c *cloud) fallSilent() <-chan struct{} {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -120,10 +120,10 @@ func (c *cloud) fallSilent() <-chan struct{} {
 }
 
 // to returns the requests for paths with the prefix.
-func (c *cloud) to(prefix string) []asked {
+func (c *cloud) to(prefix string) []recorded {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	var found []asked
+	var found []recorded
 	for _, request := range c.requests {
 		if strings.HasPrefix(request.path, prefix) {
 			found = append(found, request)
@@ -135,7 +135,7 @@ func (c *cloud) to(prefix string) []asked {
 func (c *cloud) serve(w http.ResponseWriter, r *http.Request) {
 	body := readAll(r)
 	c.mu.Lock()
-	c.requests = append(c.requests, asked{path: r.URL.Path, query: r.URL.RawQuery, header: r.Header, body: body})
+	c.requests = append(c.requests, recorded{path: r.URL.Path, query: r.URL.RawQuery, header: r.Header, body: body})
 	var next *fault
 	if len(c.faults) > 0 {
 		next, c.faults = &c.faults[0], c.faults[1:]
@@ -202,7 +202,7 @@ func (c *cloud) serveMetadata(w http.ResponseWriter, r *http.Request) {
 	reply(w, map[string]any{"access_token": "metadata-" + account, "expires_in": 3600, "token_type": "Bearer"})
 }
 
-// serveToken takes assertions that robot's key has signed, and refresh tokens.
+// serveToken accepts assertions signed with robot's key, and refresh tokens.
 func (c *cloud) serveToken(w http.ResponseWriter, r *http.Request) {
 	if r.PostForm.Get("refresh_token") == "refresh-secret" {
 		reply(w, map[string]any{"access_token": "user-token", "expires_in": 3600, "token_type": "Bearer"})
@@ -245,7 +245,7 @@ func cutLast(text, separator string) (before, after string, found bool) {
 	return text, "", false
 }
 
-// use writes a credentials file and makes it the one that is used.
+// use writes a credentials file and sets the environment for it.
 func (c *cloud) use(file map[string]any) (path string) {
 	c.t.Helper()
 	data, err := json.Marshal(file)

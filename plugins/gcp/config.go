@@ -15,21 +15,19 @@ import (
 	"github.com/rollcall-dev/rollcall/pkg/credentials/plugin"
 )
 
-// Impersonation is a service account to impersonate, and how to get there. The
-// zero value means none.
+// Impersonation is a service account to impersonate. The zero value means none.
 type Impersonation struct {
-	// Account is the service account whose token is wanted: its email, or its
-	// unique ID.
+	// Account is the email or unique ID of the service account.
 	Account string
 
-	// Delegates are service accounts in between, from the one that the
-	// application default credentials may impersonate to the one that may
-	// impersonate Account.
+	// Delegates are the service accounts of the delegation chain, from the one
+	// that the application default credentials may impersonate to the one that
+	// may impersonate Account.
 	Delegates []string
 }
 
-// ParseImpersonation reads what String returns.
-func ParseImpersonation(text string) (Impersonation, error) {
+// parseImpersonation parses the format of String.
+func parseImpersonation(text string) (Impersonation, error) {
 	members := strings.Split(text, ",")
 	for _, member := range members {
 		if err := checkAccount(member); err != nil {
@@ -45,17 +43,18 @@ func (i Impersonation) String() string {
 	return strings.Join(append(slices.Clip(i.Delegates), i.Account), ",")
 }
 
-// config is what a profile says to the plugin.
+// config is the config in a profile.
 type config struct {
 	ImpersonateServiceAccount string `json:"impersonateServiceAccount"`
 }
 
-// choose returns whom to impersonate: whom the profile says, if a flag allows
-// it, or whom the flag says.
+// choose returns the impersonation that the profile names, if a flag allows it,
+// or else that of the flag.
 func (p *Plugin) choose(request plugin.Request) (Impersonation, error) {
 	var c config
 	if request.Cluster != nil && !isNull(request.Cluster.Config) {
-		if err := request.DecodeConfig(&c); err != nil {
+		var err error
+		if c, err = plugin.DecodeConfig[config](request); err != nil {
 			return Impersonation{}, err
 		}
 	}
@@ -66,12 +65,11 @@ func (p *Plugin) choose(request plugin.Request) (Impersonation, error) {
 	case checkAccount(wanted) != nil:
 		return Impersonation{}, fmt.Errorf("%w: config of the cluster: impersonateServiceAccount is not a service account", plugin.ErrBadRequest)
 	}
-	for _, allowed := range p.AllowedImpersonations {
-		if allowed.Account == wanted {
-			return allowed, nil
-		}
+	i := slices.IndexFunc(p.AllowedImpersonations, func(allowed Impersonation) bool { return allowed.Account == wanted })
+	if i < 0 {
+		return Impersonation{}, fmt.Errorf("the profile must not impersonate %s, see --allowed-service-account", wanted)
 	}
-	return Impersonation{}, fmt.Errorf("the profile may not choose to impersonate %s, see --allowed-service-account", wanted)
+	return p.AllowedImpersonations[i], nil
 }
 
 func isNull(raw json.RawMessage) bool {
@@ -84,10 +82,10 @@ var (
 	domainForm  = regexp.MustCompile(`^[a-z0-9-]+(\.[a-z0-9-]+)+$`)
 )
 
-// checkAccount refuses what could change a URL that the account is put into.
+// checkAccount rejects characters that could change the URL with the account.
 func checkAccount(text string) error {
 	if !accountForm.MatchString(text) {
-		return fmt.Errorf("%q is neither an email nor an ID of a service account", text)
+		return fmt.Errorf("%q is neither the email nor the ID of a service account", text)
 	}
 	return nil
 }
@@ -102,7 +100,7 @@ func checkDomain(text string) error {
 func checkURL(text string) error {
 	u, err := url.Parse(text)
 	if err != nil || u.Host == "" || (u.Scheme != "https" && u.Scheme != "http") || u.RawQuery != "" || u.User != nil {
-		return errors.New("not the URL of a server")
+		return errors.New("not the http or https URL of a server")
 	}
 	return nil
 }

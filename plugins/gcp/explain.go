@@ -25,18 +25,18 @@ func (p *Plugin) Explain(_ context.Context, request plugin.Request) ([]string, e
 	if p.Cache.Dir != "" {
 		steps = append(steps, "look for a token in "+p.Cache.Dir)
 	}
-	ask := "ask for an access token with " + source.String()
+	step := "get an access token from " + source.String()
 	if source.path == "" && p.Account != "" {
-		ask += " for " + p.Account
+		step += " for " + p.Account
 	}
-	steps = append(steps, ask)
+	steps = append(steps, step)
 	if chain.Account != "" {
-		step := fmt.Sprintf("impersonate %s at %s", chain.Account, p.iamURL(source))
+		step = fmt.Sprintf("impersonate %s at %s", chain.Account, p.iamURL(source))
 		if len(chain.Delegates) > 0 {
-			step += " by way of " + strings.Join(chain.Delegates, ", ")
+			step += " via " + strings.Join(chain.Delegates, ", ")
 		}
 		if project := p.quotaProject(source); project != "" {
-			step += ", paid by project " + project
+			step += ", billed to project " + project
 		}
 		steps = append(steps, step)
 	}

@@ -5,6 +5,7 @@ package gcp
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -19,26 +20,26 @@ import (
 )
 
 const (
-	// impersonatedLifetime is the longest that needs no policy of an organisation.
+	// impersonatedLifetime is the longest lifetime that needs no organization policy.
 	impersonatedLifetime = time.Hour
 
-	// maxResponse is how much of a response is read.
+	// maxResponse limits how many bytes of a response are read.
 	maxResponse = 1 << 20
 )
 
-// impersonate exchanges the token for one of the chain's account, through the
-// method generateAccessToken of the IAM Credentials API.
+// impersonate exchanges the token for one of the chain's account, with the method
+// generateAccessToken of the IAM Credentials API.
 func (p *Plugin) impersonate(ctx context.Context, s *source, token *oauth2.Token, chain Impersonation) (*oauth2.Token, error) {
 	type message struct {
 		Delegates []string `json:"delegates,omitempty"`
 		Scope     []string `json:"scope"`
 		Lifetime  string   `json:"lifetime"`
 	}
-	wanted := message{Scope: p.Scopes, Lifetime: fmt.Sprintf("%.0fs", impersonatedLifetime.Seconds())}
+	content := message{Scope: p.Scopes, Lifetime: fmt.Sprintf("%.0fs", impersonatedLifetime.Seconds())}
 	for _, delegate := range chain.Delegates {
-		wanted.Delegates = append(wanted.Delegates, resourceName(delegate))
+		content.Delegates = append(content.Delegates, resourceName(delegate))
 	}
-	body, err := json.Marshal(wanted)
+	body, err := json.Marshal(content)
 	if err != nil {
 		return nil, err
 	}
@@ -59,24 +60,21 @@ func (p *Plugin) impersonate(ctx context.Context, s *source, token *oauth2.Token
 	if response.StatusCode != http.StatusOK {
 		return nil, fmt.Errorf("impersonating %s: status %d", chain.Account, response.StatusCode)
 	}
-	var answer struct {
+	var result struct {
 		AccessToken string    `json:"accessToken"`
 		ExpireTime  time.Time `json:"expireTime"`
 	}
-	if json.NewDecoder(io.LimitReader(response.Body, maxResponse)).Decode(&answer) != nil {
-		return nil, errors.New("the IAM Credentials API gave an answer that cannot be read")
+	if json.NewDecoder(io.LimitReader(response.Body, maxResponse)).Decode(&result) != nil {
+		return nil, errors.New("invalid response from the IAM Credentials API")
 	}
-	return &oauth2.Token{AccessToken: answer.AccessToken, Expiry: answer.ExpireTime}, nil
+	return &oauth2.Token{AccessToken: result.AccessToken, Expiry: result.ExpireTime}, nil
 }
 
-// resourceName is how the API calls a service account. It finds the project by
-// itself.
+// resourceName returns the API's name of a service account. "-" lets the API
+// find the project.
 func resourceName(account string) string { return "projects/-/serviceAccounts/" + account }
 
-// iamURL has no slash at its end.
+// iamURL returns a URL without a slash at its end.
 func (p *Plugin) iamURL(s *source) string {
-	if p.IAMCredentialsURL != "" {
-		return strings.TrimRight(p.IAMCredentialsURL, "/")
-	}
-	return "https://iamcredentials." + p.universe(s)
+	return strings.TrimRight(cmp.Or(p.IAMCredentialsURL, "https://iamcredentials."+p.universe(s)), "/")
 }

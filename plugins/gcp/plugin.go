@@ -5,7 +5,6 @@ package gcp
 
 import (
 	"context"
-	"errors"
 	"flag"
 	"fmt"
 	"strings"
@@ -21,46 +20,45 @@ const (
 	scopeEmail         = "https://www.googleapis.com/auth/userinfo.email"
 )
 
-// Plugin is the credential plugin. Its fields are the flags. It may be used
-// concurrently once they are set.
+// Plugin is the credential plugin. Its fields are the values of its flags. It is
+// safe for concurrent use once they are set.
 type Plugin struct {
-	// Scopes are what tokens are good for. Default: cloud-platform, and
-	// userinfo.email, by which clusters know the user's name.
+	// Scopes are the scopes of the tokens. Default: cloud-platform, and
+	// userinfo.email, from which clusters take the user's name.
 	Scopes []string
 
-	// Account is the service account whose token the metadata server is asked
-	// for. With a service account key it is the account that the key must be of.
-	// Default: the one that the metadata server, or the file, has.
+	// Account is the service account whose token is requested from the metadata
+	// server, or that a service account key must belong to. Default: that of the
+	// metadata server or the key.
 	Account string
 
-	// Impersonate is the service account to impersonate where the profile
-	// chooses none. Default: none, the tokens are those of the application
-	// default credentials themselves.
+	// Impersonate is the service account to impersonate if the profile chooses
+	// none. Default: none, the tokens are those of the application default
+	// credentials.
 	Impersonate Impersonation
 
-	// AllowedImpersonations are those that a profile may choose, beside
+	// AllowedImpersonations are those that a profile may choose, besides
 	// Impersonate.
 	AllowedImpersonations []Impersonation
 
-	// QuotaProject is the project that pays for the requests to impersonate.
-	// Default: GOOGLE_CLOUD_QUOTA_PROJECT, or that of the credentials file.
+	// QuotaProject is billed for impersonation requests. Default:
+	// GOOGLE_CLOUD_QUOTA_PROJECT, or that of the credentials file.
 	QuotaProject string
 
 	// UniverseDomain is the domain of Google's services. Default: that of the
 	// credentials file, or googleapis.com.
 	UniverseDomain string
 
-	// IAMCredentialsURL is where to impersonate, for private endpoints. Default:
-	// https://iamcredentials. and the universe domain.
+	// IAMCredentialsURL is the URL of the IAM Credentials API, for private
+	// endpoints. Default: https://iamcredentials. and the universe domain.
 	IAMCredentialsURL string
 
-	// RetryDelay is how long to wait before the first retry of a request that
-	// was answered by a status of 429 or from 500 on, give or take a half. It
-	// doubles with each of the four retries. Default: 250 ms. No flag sets it.
-	RetryDelay time.Duration
-
-	// Cache keeps tokens. Default: none are kept.
+	// Cache stores tokens. Default: none are stored.
 	Cache filecache.Cache
+
+	// retryDelay is the delay before the first retry of a request, plus or minus
+	// a half. It doubles with each retry.
+	retryDelay time.Duration
 }
 
 var (
@@ -73,7 +71,7 @@ var (
 func New() *Plugin {
 	return &Plugin{
 		Scopes:     []string{scopeCloudPlatform, scopeEmail},
-		RetryDelay: 250 * time.Millisecond,
+		retryDelay: 250 * time.Millisecond,
 	}
 }
 
@@ -86,18 +84,18 @@ func (p *Plugin) Version() string { return plugin.BuildVersion() }
 // Description implements plugin.Describer.
 func (p *Plugin) Description() string {
 	return `
-It gives access tokens of Google Cloud, from application default credentials:
-the file that GOOGLE_APPLICATION_CREDENTIALS names, the one that gcloud writes,
+It prints access tokens of Google Cloud, from application default credentials:
+the file that GOOGLE_APPLICATION_CREDENTIALS names, the file that gcloud writes,
 or the metadata server.
 
-A cluster's profile can choose the service account to impersonate, out of those
-that the flags allow, in the extension client.authentication.k8s.io/exec; the
-provider must set provideClusterInfo for that:
+A cluster's profile can choose one of the service accounts that the flags allow
+to impersonate, in the extension client.authentication.k8s.io/exec; the provider
+must set provideClusterInfo for this:
 
   {"impersonateServiceAccount": "viewer@p1.iam.gserviceaccount.com"}
 
-A CHAIN is a service account, with delegates in front of it, separated by
-commas: the first delegate is impersonated on behalf of the next, and so on.
+A CHAIN is a service account, preceded by its delegates and separated by commas:
+each account impersonates the one after it.
 
 Keep profileSourcedCLIArgsPolicy at Ignore, so that no profile can set flags.`
 }
@@ -111,21 +109,21 @@ func (p *Plugin) AddFlags(flags *flag.FlagSet) {
 		}
 		return err
 	})
-	flags.Func("account", "`email` of the service account to ask the metadata server for, or which the key must be of", func(text string) error {
+	flags.Func("account", "`email` of the service account whose token the metadata server returns, or that the key must belong to", func(text string) error {
 		p.Account = text
 		return checkAccount(text)
 	})
-	flags.Func("impersonate-service-account", "`CHAIN` to impersonate where the profile chooses none", func(text string) (err error) {
-		p.Impersonate, err = ParseImpersonation(text)
+	flags.Func("impersonate-service-account", "`CHAIN` to impersonate if the profile chooses none", func(text string) (err error) {
+		p.Impersonate, err = parseImpersonation(text)
 		return err
 	})
-	flags.Func("allowed-service-account", "`CHAIN` that a profile may choose, by its last member; may be repeated", func(text string) error {
-		chain, err := ParseImpersonation(text)
+	flags.Func("allowed-service-account", "`CHAIN` that a profile may choose, by its last account; may be repeated", func(text string) error {
+		chain, err := parseImpersonation(text)
 		p.AllowedImpersonations = append(p.AllowedImpersonations, chain)
 		return err
 	})
 	flags.StringVar(&p.QuotaProject, "quota-project", p.QuotaProject,
-		"`project` that pays for the requests to impersonate (default: $GOOGLE_CLOUD_QUOTA_PROJECT, or that of the credentials file)")
+		"`project` that is billed for impersonation requests (default: $GOOGLE_CLOUD_QUOTA_PROJECT, or that of the credentials file)")
 	flags.Func("universe-domain", "`domain` of Google's services (default: that of the credentials file, or "+defaultUniverse+")", func(text string) error {
 		p.UniverseDomain = text
 		return checkDomain(text)
@@ -156,8 +154,7 @@ func (p *Plugin) Credential(ctx context.Context, request plugin.Request) (*plugi
 	})
 }
 
-// cacheKey has all that makes one token differ from another. The cluster is not
-// in it.
+// cacheKey contains all that distinguishes tokens. The cluster does not.
 func (p *Plugin) cacheKey(source *source, chain Impersonation) any {
 	return map[string]any{
 		"plugin":         p.Name(),
@@ -183,9 +180,6 @@ func parseScopes(text string) ([]string, error) {
 		default:
 			scopes = append(scopes, "https://www.googleapis.com/auth/"+scope)
 		}
-	}
-	if len(scopes) == 0 {
-		return nil, errors.New("there is no scope")
 	}
 	return scopes, nil
 }

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -30,7 +31,7 @@ func run(t *testing.T, config string, args ...string) (code int, stdout, stderr 
 func runFor(t *testing.T, server, config string, args ...string) (code int, stdout, stderr string) {
 	t.Helper()
 	p := gcp.New()
-	p.RetryDelay = time.Millisecond
+	p.SetRetryDelay(time.Millisecond)
 	info := fmt.Sprintf(`{"kind":"ExecCredential","apiVersion":"client.authentication.k8s.io/v1",
 		"spec":{"cluster":{"server":%q,"config":%s},"interactive":false}}`, server, config)
 	var out, errs bytes.Buffer
@@ -38,22 +39,22 @@ func runFor(t *testing.T, server, config string, args ...string) (code int, stdo
 	return code, out.String(), errs.String()
 }
 
-// tokenIn returns the token and the expiry of an answer.
+// tokenIn returns the token and the expiry of the output.
 func tokenIn(t *testing.T, stdout string) (token string, expiry time.Time) {
 	t.Helper()
-	var answer struct {
+	var output struct {
 		Status struct {
 			Token               string    `json:"token"`
 			ExpirationTimestamp time.Time `json:"expirationTimestamp"`
 		} `json:"status"`
 	}
-	if err := json.Unmarshal([]byte(stdout), &answer); err != nil {
+	if err := json.Unmarshal([]byte(stdout), &output); err != nil {
 		t.Fatal(err)
 	}
-	return answer.Status.Token, answer.Status.ExpirationTimestamp
+	return output.Status.Token, output.Status.ExpirationTimestamp
 }
 
-func TestTokensOfEachSource(t *testing.T) {
+func TestSources(t *testing.T) {
 	for _, test := range []struct {
 		name  string
 		file  func(*cloud) map[string]any
@@ -61,7 +62,7 @@ func TestTokensOfEachSource(t *testing.T) {
 		token string
 	}{
 		{
-			name:  "without a file it is the metadata server's default account",
+			name:  "the metadata server's default account, without a file",
 			token: "metadata-default",
 		},
 		{
@@ -70,28 +71,28 @@ func TestTokensOfEachSource(t *testing.T) {
 			token: "metadata-" + robot,
 		},
 		{
-			name:  "a service account key signs for its token",
+			name:  "a service account key",
 			file:  (*cloud).serviceAccountKey,
 			token: "key-token",
 		},
 		{
-			name:  "--account may name the account of the key",
+			name:  "--account may be the account of the key",
 			file:  (*cloud).serviceAccountKey,
 			args:  []string{"--account=" + robot},
 			token: "key-token",
 		},
 		{
-			name:  "an external account exchanges its token at the STS",
+			name:  "an external account",
 			file:  func(c *cloud) map[string]any { return c.externalAccount("subject-secret") },
 			token: "sts-token",
 		},
 		{
-			name:  "an impersonated service account impersonates with its source",
+			name:  "an impersonated service account",
 			file:  func(c *cloud) map[string]any { return c.impersonated(c.serviceAccountKey()) },
 			token: "token-of-" + viewer,
 		},
 		{
-			name:  "a user's refresh token does too",
+			name:  "a user's refresh token",
 			file:  (*cloud).authorizedUser,
 			token: "user-token",
 		},
@@ -107,12 +108,12 @@ func TestTokensOfEachSource(t *testing.T) {
 			g.Expect(code).To(Equal(plugin.ExitOK))
 			token, expiry := tokenIn(t, stdout)
 			g.Expect(token).To(Equal(test.token))
-			g.Expect(expiry).To(BeTemporally("~", time.Now().Add(time.Hour), time.Minute), "the expiry is passed on")
+			g.Expect(expiry).To(BeTemporally("~", time.Now().Add(time.Hour), time.Minute), "the expiry of the token")
 		})
 	}
 }
 
-func TestTheFileThatGcloudWrites(t *testing.T) {
+func TestGcloudFile(t *testing.T) {
 	g := NewWithT(t)
 	c := newCloud(t)
 	path := c.use(c.authorizedUser())
@@ -134,9 +135,9 @@ func TestScopes(t *testing.T) {
 		args   []string
 		scopes string
 	}{
-		{"by default they are cloud-platform and the email", nil, prefix + "cloud-platform," + prefix + "userinfo.email"},
-		{"short names stand for Google's", []string{"--scopes=cloud-platform.read-only,email"}, prefix + "cloud-platform.read-only,email"},
-		{"full ones are taken as they are", []string{"--scopes=https://example.com/a"}, "https://example.com/a"},
+		{"the default", nil, prefix + "cloud-platform," + prefix + "userinfo.email"},
+		{"short names", []string{"--scopes=cloud-platform.read-only,email"}, prefix + "cloud-platform.read-only,email"},
+		{"full names", []string{"--scopes=https://example.com/a"}, "https://example.com/a"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			g := NewWithT(t)
@@ -167,13 +168,7 @@ func TestServers(t *testing.T) {
 }
 
 func TestRetries(t *testing.T) {
-	times := func(n int, f fault) []fault {
-		var faults []fault
-		for range n {
-			faults = append(faults, f)
-		}
-		return faults
-	}
+	times := func(n int, f fault) []fault { return slices.Repeat([]fault{f}, n) }
 	for _, test := range []struct {
 		name     string
 		metadata bool
@@ -185,11 +180,11 @@ func TestRetries(t *testing.T) {
 		{name: "429 is retried", faults: times(2, fault{status: 429}), requests: 3},
 		{name: "500 is retried", faults: times(1, fault{status: 500}), requests: 2},
 		{name: "503 is retried", faults: times(4, fault{status: 503}), requests: 5},
-		{name: "a fifth 503 is the end", faults: times(5, fault{status: 503}), requests: 5, code: plugin.ExitFailed, stderr: ": status 503\n"},
+		{name: "a fifth 503 is a failure", faults: times(5, fault{status: 503}), requests: 5, code: plugin.ExitFailed, stderr: ": status 503\n"},
 		{name: "400 is not retried", faults: times(1, fault{status: 400, body: `{"error":"invalid_grant","error_description":"No."}`}),
 			requests: 1, code: plugin.ExitFailed, stderr: ": status 400: invalid_grant No.\n"},
 		{name: "408 is not retried", faults: times(1, fault{status: 408}), requests: 1, code: plugin.ExitFailed, stderr: ": status 408\n"},
-		{name: "the server may ask for a pause", faults: times(1, fault{status: 429, retryAfter: "1"}), requests: 2},
+		{name: "Retry-After sets the delay", faults: times(1, fault{status: 429, retryAfter: "1"}), requests: 2},
 		{name: "429 of the metadata server is retried", metadata: true, faults: times(2, fault{status: 429}), requests: 3},
 		{name: "500 of the metadata server is retried", metadata: true, faults: times(1, fault{status: 500}), requests: 2},
 		{name: "403 of the metadata server is not retried", metadata: true, faults: times(1, fault{status: 403, body: "not\nallowed"}),
@@ -223,14 +218,14 @@ func TestFailuresShowNoSecret(t *testing.T) {
 	for _, test := range []struct {
 		name   string
 		file   func(*cloud) map[string]any
-		text   string // of the file, in place of JSON
+		text   string // of the file, instead of JSON
 		fault  *fault
 		args   []string
 		code   int
 		stderr string
 	}{
 		{
-			name:   "what the STS says of an unknown token",
+			name:   "the reason of an STS",
 			file:   func(c *cloud) map[string]any { return c.externalAccount(long) },
 			code:   plugin.ExitFailed,
 			stderr: "status 400: invalid_grant The subject token is not known.",
@@ -243,7 +238,7 @@ func TestFailuresShowNoSecret(t *testing.T) {
 			stderr: "status 401: UNAUTHENTICATED bad [long word]",
 		},
 		{
-			name:   "a server that answers with a page",
+			name:   "a server that responds with a page",
 			file:   (*cloud).serviceAccountKey,
 			fault:  &fault{status: 404, body: "<html>" + long},
 			code:   plugin.ExitFailed,
@@ -262,7 +257,7 @@ func TestFailuresShowNoSecret(t *testing.T) {
 			stderr: `type must be one of ["service_account" `,
 		},
 		{
-			name:   "a key that is none",
+			name:   "an invalid key",
 			file:   func(c *cloud) map[string]any { f := c.serviceAccountKey(); f["private_key"] = long; return f },
 			code:   plugin.ExitFailed,
 			stderr: "of " + robot,
@@ -272,14 +267,14 @@ func TestFailuresShowNoSecret(t *testing.T) {
 			file:   (*cloud).serviceAccountKey,
 			args:   []string{"--account=" + viewer},
 			code:   plugin.ExitFailed,
-			stderr: "the key is not of the account " + viewer + ", see --account",
+			stderr: "the key does not belong to account " + viewer + ", see --account",
 		},
 		{
-			name:   "an account where the file has none",
+			name:   "an account for a file without one",
 			file:   (*cloud).authorizedUser,
 			args:   []string{"--account=" + viewer},
 			code:   plugin.ExitFailed,
-			stderr: "--account is of no use with type authorized_user",
+			stderr: "--account cannot be used with type authorized_user",
 		},
 		{
 			name:   "an account that the metadata server does not have",
@@ -310,7 +305,7 @@ func TestFailuresShowNoSecret(t *testing.T) {
 	}
 }
 
-func TestAMissingFileIsNamed(t *testing.T) {
+func TestMissingFile(t *testing.T) {
 	g := NewWithT(t)
 	newCloud(t)
 	t.Setenv("GOOGLE_APPLICATION_CREDENTIALS", "/does/not/exist.json")
@@ -319,7 +314,7 @@ func TestAMissingFileIsNamed(t *testing.T) {
 	g.Expect(stderr).To(Equal("mc-credential-gcp: GOOGLE_APPLICATION_CREDENTIALS: open /does/not/exist.json: no such file or directory\n"))
 }
 
-func TestTimeLimitHoldsForEachSource(t *testing.T) {
+func TestTimeout(t *testing.T) {
 	for name, file := range map[string]func(*cloud) map[string]any{
 		"metadata server":     nil,
 		"service account key": (*cloud).serviceAccountKey,
@@ -335,13 +330,13 @@ func TestTimeLimitHoldsForEachSource(t *testing.T) {
 			start := time.Now()
 			code, _, stderr := run(t, noConfig, "--timeout=300ms")
 			g.Expect(code).To(Equal(plugin.ExitTimedOut))
-			g.Expect(stderr).To(HavePrefix("mc-credential-gcp: the time limit of 300ms is over"))
+			g.Expect(stderr).To(HavePrefix("mc-credential-gcp: timed out after 300ms, see --timeout"))
 			g.Expect(time.Since(start)).To(BeNumerically("<", 5*time.Second))
 		})
 	}
 }
 
-func TestARequestThatTheServerDropsIsNamed(t *testing.T) {
+func TestServerDown(t *testing.T) {
 	g := NewWithT(t)
 	c := newCloud(t)
 	file := c.serviceAccountKey()

@@ -4,6 +4,7 @@
 package gcp
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -14,11 +15,11 @@ import (
 	"golang.org/x/oauth2/google"
 )
 
-// obtain asks for a token. Errors repeat nothing of a credential.
+// obtain requests a token. Errors contain nothing of a credential.
 func (p *Plugin) obtain(ctx context.Context, s *source, chain Impersonation) (*oauth2.Token, error) {
-	transport := newTransport(ctx, p.RetryDelay)
+	transport := newTransport(ctx, p.retryDelay)
 	defer transport.close()
-	// The library's token sources keep the context, with this client in it.
+	// The library's token sources take the client from the context.
 	ctx = context.WithValue(ctx, oauth2.HTTPClient, &http.Client{Transport: transport})
 
 	scopes := p.Scopes
@@ -31,20 +32,20 @@ func (p *Plugin) obtain(ctx context.Context, s *source, chain Impersonation) (*o
 	}
 	switch {
 	case err == nil && token.AccessToken == "":
-		return nil, errors.New("the answer has no access token")
+		return nil, errors.New("the response has no access token")
 	case err == nil:
 		return token, nil
 	case ctx.Err() != nil:
 		return nil, ctx.Err()
 	}
-	// What the library makes of a failed request can have all of the response in it.
+	// The library's errors can contain the whole response.
 	if failed := transport.lastFailure(); failed != nil {
 		return nil, failed
 	}
 	return nil, fmt.Errorf("%s: %w", s, err)
 }
 
-// sourceToken returns a token of the application default credentials themselves.
+// sourceToken returns a token of the application default credentials.
 func (p *Plugin) sourceToken(ctx context.Context, s *source, scopes []string) (*oauth2.Token, error) {
 	if s.path == "" {
 		return p.metadataToken(ctx, scopes)
@@ -59,8 +60,8 @@ func (p *Plugin) sourceToken(ctx context.Context, s *source, scopes []string) (*
 	return credentials.TokenSource.Token()
 }
 
-// metadataToken asks the metadata server. The library retries by itself where
-// that fails with a status from 500 on; what is left to do is 429.
+// metadataToken requests a token from the metadata server. The library retries
+// for a status of 500 or above, but not for 429.
 func (p *Plugin) metadataToken(ctx context.Context, scopes []string) (*oauth2.Token, error) {
 	source := google.ComputeTokenSource(p.Account, scopes...)
 	for attempt := 0; ; attempt++ {
@@ -71,24 +72,20 @@ func (p *Plugin) metadataToken(ctx context.Context, scopes []string) (*oauth2.To
 		case err == nil || ctx.Err() != nil:
 			return token, err
 		case errors.As(err, &missing):
-			account := p.Account
-			if account == "" {
-				account = "default"
-			}
-			return nil, fmt.Errorf("it has no service account %q", account)
+			return nil, fmt.Errorf("it has no service account %q", cmp.Or(p.Account, "default"))
 		case !errors.As(err, &failed):
 			return nil, err
 		case failed.Code != http.StatusTooManyRequests || attempt == retries:
-			return nil, fmt.Errorf("status %d: %s", failed.Code, presentable(failed.Message))
+			return nil, fmt.Errorf("status %d: %s", failed.Code, sanitize(failed.Message))
 		}
-		if err := pause(ctx, p.RetryDelay, attempt); err != nil {
+		if err := pause(ctx, p.retryDelay, attempt); err != nil {
 			return nil, err
 		}
 	}
 }
 
-// within calls what takes no context, and does not wait for it longer than that
-// lasts. What is left behind ends within the library's own limits, less than a
+// within calls a function that takes no context, and waits for it until the
+// context ends. The library's own time limits then end the call in less than a
 // minute.
 func within[T any](ctx context.Context, call func() (T, error)) (T, error) {
 	type result struct {

@@ -20,17 +20,17 @@ import (
 )
 
 const (
-	// retries of a request, after the first attempt.
+	// retries is the number of attempts after the first.
 	retries = 4
 
-	// maxRetryAfter is how long a server may ask to wait.
-	maxRetryAfter = 10 * time.Second
+	// maxRetryAfter limits the delay that a server can request, in seconds.
+	maxRetryAfter = 10
 )
 
-// transport carries the requests of one run. It retries those that were answered
-// by a status of 429 or from 500 on, and no others, and remembers what failed.
+// transport sends the requests of one run. It retries on status 429 and 500 or
+// above, and records the last failure.
 type transport struct {
-	// ctx is the run's. The library makes some requests without one.
+	// ctx lasts for the run. The library makes some requests without a context.
 	ctx   context.Context
 	base  *http.Transport
 	delay time.Duration
@@ -40,11 +40,9 @@ type transport struct {
 }
 
 func newTransport(ctx context.Context, delay time.Duration) *transport {
-	base, ok := http.DefaultTransport.(*http.Transport)
-	if ok {
-		base = base.Clone()
-	} else {
-		base = &http.Transport{Proxy: http.ProxyFromEnvironment}
+	base := &http.Transport{Proxy: http.ProxyFromEnvironment}
+	if standard, ok := http.DefaultTransport.(*http.Transport); ok {
+		base = standard.Clone()
 	}
 	return &transport{ctx: ctx, base: base, delay: delay}
 }
@@ -85,7 +83,7 @@ func (t *transport) attempt(request *http.Request) (*http.Response, error) {
 		}
 		response, err := t.base.RoundTrip(clone)
 		repeatable := request.Body == nil || request.GetBody != nil
-		if err != nil || !retryable(response.StatusCode) || !repeatable || attempt == retries {
+		if err != nil || !isRetryable(response.StatusCode) || !repeatable || attempt == retries {
 			return response, err
 		}
 		wait := retryAfter(response)
@@ -102,19 +100,16 @@ func (t *transport) attempt(request *http.Request) (*http.Response, error) {
 	}
 }
 
-func retryable(status int) bool { return status == http.StatusTooManyRequests || status >= 500 }
+func isRetryable(status int) bool { return status == http.StatusTooManyRequests || status >= 500 }
 
-// retryAfter returns how many seconds the server asks for, or 0.
+// retryAfter returns the delay that the server requests, or 0.
 func retryAfter(response *http.Response) time.Duration {
-	seconds, err := strconv.Atoi(response.Header.Get("Retry-After"))
-	if err != nil || seconds <= 0 {
-		return 0
-	}
-	return min(time.Duration(seconds)*time.Second, maxRetryAfter)
+	seconds, _ := strconv.Atoi(response.Header.Get("Retry-After")) // 0 if it is missing or a date
+	return time.Duration(min(max(seconds, 0), maxRetryAfter)) * time.Second
 }
 
 // pause waits before the retry that follows the attempt, with jitter, so that
-// many processes do not come back together.
+// many processes do not retry at the same time.
 func pause(ctx context.Context, delay time.Duration, attempt int) error {
 	delay <<= attempt
 	return sleep(ctx, time.Duration(float64(delay)*(0.5+rand.Float64())))
@@ -131,22 +126,19 @@ func sleep(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// statusError says what the response says of its failure. The body can still be
+// statusError returns the response's status and reason. The body can still be
 // read.
 func statusError(response *http.Response) error {
-	body, err := io.ReadAll(io.LimitReader(response.Body, maxResponse))
+	body, _ := io.ReadAll(io.LimitReader(response.Body, maxResponse)) // a partial body has no reason
 	_ = response.Body.Close()
 	response.Body = io.NopCloser(bytes.NewReader(body))
-	if err != nil {
-		return fmt.Errorf("status %d", response.StatusCode)
-	}
 	if reason := reasonIn(body); reason != "" {
 		return fmt.Errorf("status %d: %s", response.StatusCode, reason)
 	}
 	return fmt.Errorf("status %d", response.StatusCode)
 }
 
-// reasonIn reads the errors of OAuth ({"error":"…","error_description":"…"}) and
+// reasonIn parses the errors of OAuth ({"error":"…","error_description":"…"}) and
 // those of Google's APIs ({"error":{"status":"…","message":"…"}}).
 func reasonIn(body []byte) string {
 	var envelope struct {
@@ -164,23 +156,18 @@ func reasonIn(body []byte) string {
 	if json.Unmarshal(envelope.Error, &code) != nil && json.Unmarshal(envelope.Error, &api) == nil {
 		code = api.Status
 	}
-	parts := []string{code, envelope.Description, api.Message}
-	return presentable(strings.Trim(strings.Join(parts, " "), " "))
+	return sanitize(code + " " + envelope.Description + " " + api.Message)
 }
 
-// secretLike matches words that are too long to be said: tokens, keys.
+// secretLike matches words as long as tokens and keys.
 var secretLike = regexp.MustCompile(`[A-Za-z0-9_.+=~-]{60,}`)
 
-// presentable returns text of a server as it may be shown.
-func presentable(text string) string {
+// sanitize returns the text of a server's error without control characters and
+// long words.
+func sanitize(text string) string {
 	const limit = 400
-	text = strings.Map(func(r rune) rune {
-		if unicode.IsPrint(r) {
-			return r
-		}
-		return ' '
-	}, strings.ToValidUTF8(text, "?"))
-	text = secretLike.ReplaceAllString(strings.Join(strings.Fields(text), " "), "[long word]")
+	words := strings.FieldsFunc(strings.ToValidUTF8(text, "?"), func(r rune) bool { return r == ' ' || !unicode.IsPrint(r) })
+	text = secretLike.ReplaceAllString(strings.Join(words, " "), "[long word]")
 	if len(text) > limit {
 		text = strings.ToValidUTF8(text[:limit], "") + " …"
 	}

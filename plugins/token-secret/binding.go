@@ -11,14 +11,14 @@ import (
 	"github.com/rollcall-dev/rollcall/pkg/credentials/plugin"
 )
 
-// AnnotationServer is the annotation of a Secret that names the server which
-// the credential in it is for, such as "https://c1.example.com:6443". It goes to
-// no other. The Secret's key ca.crt, where there is one, is the certificate
-// authority that the profile must have, too. Kubeconfigs name both themselves.
+// AnnotationServer is the annotation of a Secret with the only server that its
+// credential may be sent to, such as "https://c1.example.com:6443". If the Secret
+// has the key ca.crt, the profile must have the same certificate authority. A
+// kubeconfig contains both itself.
 const AnnotationServer = "rollcall.dev/server"
 
-// checkBinding refuses a profile that would have a token or client certificate
-// sent elsewhere than its Secret says.
+// checkBinding rejects a profile that would send a token or client certificate
+// to another server than that of its Secret.
 func checkBinding(secret *corev1.Secret, cluster *plugin.Cluster, required bool) error {
 	server, bound := secret.Annotations[AnnotationServer]
 	switch {
@@ -36,10 +36,10 @@ func checkBinding(secret *corev1.Secret, cluster *plugin.Cluster, required bool)
 	case cluster.TLSServerName != "":
 		return errors.New("the profile has a tls-server-name, which a Secret with the annotation " + AnnotationServer + " does not allow")
 	case cluster.InsecureSkipTLSVerify:
-		return errors.New("the profile does not verify the server's certificate, which a Secret with the annotation " + AnnotationServer + " asks for")
+		return errors.New("the profile does not verify the server's certificate, which a Secret with the annotation " + AnnotationServer + " requires")
 	case len(ca) > 0 && (len(certificates(ca)) == 0 || !sameCertificates(ca, cluster.CAData)):
 		return errors.New("the Secret's " + corev1.ServiceAccountRootCAKey + " is not the profile's certificate authority")
-	case len(ca) == 0 && cluster.ProxyURL != "": // who the server is, the network decides then
+	case len(ca) == 0 && cluster.ProxyURL != "": // the proxy could be any server
 		return errors.New("the profile has a proxy-url, which a Secret with the annotation " + AnnotationServer +
 			" allows only if it has the certificate authority under " + corev1.ServiceAccountRootCAKey)
 	}

@@ -26,35 +26,35 @@ func TestASecretIsForItsServer(t *testing.T) {
 	}
 	elsewhere := func(c *plugin.Cluster) { c.Server = "https://evil.example.com:6443" }
 	unverified := func(c *plugin.Cluster) { c.CAData, c.InsecureSkipTLSVerify = nil, true }
-	trusting := func(c *plugin.Cluster) { c.CAData = nil } // the system's certificate authorities
+	trusting := func(c *plugin.Cluster) { c.CAData = nil } // the certificate authorities of the system
 	proxied := func(c *plugin.Cluster) { c.ProxyURL = "http://evil.example.com" }
 	renamed := func(c *plugin.Cluster) { c.TLSServerName = "evil.example.com" }
 	for _, test := range []struct {
 		name   string
-		server string // none if empty
+		server string // of the annotation; "" for none
 		ca     string
 		key    string // of the credential
 		change func(*plugin.Cluster)
 		args   []string
-		text   string // of the error, if there is to be one
+		text   string // of the expected error
 	}{
-		{name: "it goes to its server", server: memberURL},
-		{name: "it goes to its server, however that is written", server: "https://C1.example.com:6443/"},
-		{name: "with its certificate authority", server: memberURL, ca: ca},
-		{name: "through a proxy, as the certificate authority tells who is there", server: memberURL, ca: ca, change: proxied},
-		{name: "it goes nowhere else", server: memberURL, change: elsewhere, text: "the Secret is for another server than the profile's"},
-		{name: "nor does a client certificate", server: memberURL, key: "tls.crt", change: elsewhere, text: "the Secret is for another server than the profile's"},
-		{name: "nor to who has another certificate authority", server: memberURL, ca: otherCA, text: "the Secret's ca.crt is not the profile's certificate authority"},
-		{name: "a certificate authority that is none is not ignored", server: memberURL, ca: "none", change: trusting, text: "the Secret's ca.crt is not"},
-		{name: "nor to whoever is there", server: memberURL, change: unverified, text: "does not verify"},
-		{name: "nor to whoever is there, with a certificate authority", server: memberURL, ca: ca, change: unverified, text: "does not verify"},
-		{name: "nor through a proxy that may be anybody", server: memberURL, change: proxied, text: "proxy-url, which a Secret with the annotation rollcall.dev/server allows only if"},
-		{name: "nor to another name", server: memberURL, change: renamed, text: "tls-server-name, which a Secret with the annotation rollcall.dev/server does not allow"},
-		{name: "nor to another name of its certificate authority", server: memberURL, ca: ca, change: renamed, text: "tls-server-name, which a Secret with the annotation rollcall.dev/server does not allow"},
-		{name: "an annotation that is no server is not ignored", server: "c1.example.com", text: "is not the https URL of a server"},
-		{name: "without the annotation it goes anywhere", change: elsewhere},
-		{name: "unless the annotation is required", args: []string{"--require-server"}, text: "the Secret has no annotation rollcall.dev/server, see --require-server"},
-		{name: "which is met then", server: memberURL, args: []string{"--require-server"}},
+		{name: "the Secret's server", server: memberURL},
+		{name: "another spelling of the Secret's server", server: "https://C1.example.com:6443/"},
+		{name: "the Secret's certificate authority", server: memberURL, ca: ca},
+		{name: "a proxy, with the Secret's certificate authority", server: memberURL, ca: ca, change: proxied},
+		{name: "another server", server: memberURL, change: elsewhere, text: "the Secret is for another server than the profile's"},
+		{name: "another server for a client certificate", server: memberURL, key: "tls.crt", change: elsewhere, text: "the Secret is for another server than the profile's"},
+		{name: "another certificate authority", server: memberURL, ca: otherCA, text: "the Secret's ca.crt is not the profile's certificate authority"},
+		{name: "an invalid certificate authority in the Secret", server: memberURL, ca: "none", change: trusting, text: "the Secret's ca.crt is not"},
+		{name: "no verification", server: memberURL, change: unverified, text: "does not verify"},
+		{name: "no verification, with a certificate authority in the Secret", server: memberURL, ca: ca, change: unverified, text: "does not verify"},
+		{name: "a proxy without a certificate authority in the Secret", server: memberURL, change: proxied, text: "proxy-url, which a Secret with the annotation rollcall.dev/server allows only if"},
+		{name: "another server name", server: memberURL, change: renamed, text: "tls-server-name, which a Secret with the annotation rollcall.dev/server does not allow"},
+		{name: "another server name, with a certificate authority in the Secret", server: memberURL, ca: ca, change: renamed, text: "tls-server-name, which a Secret with the annotation rollcall.dev/server does not allow"},
+		{name: "an invalid annotation", server: "c1.example.com", text: "is not the https URL of a server"},
+		{name: "any server, without the annotation", change: elsewhere},
+		{name: "no annotation, with --require-server", args: []string{"--require-server"}, text: "the Secret has no annotation rollcall.dev/server, see --require-server"},
+		{name: "an annotation, with --require-server", server: memberURL, args: []string{"--require-server"}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			g := NewWithT(t)
@@ -72,7 +72,7 @@ func TestASecretIsForItsServer(t *testing.T) {
 			code, stdout, stderr := runFor(t, profile(test.change), `{"secretRef":{"name":"c1","key":"`+test.key+`"}}`, append(test.args, "--kubeconfig="+hub)...)
 			if test.text == "" {
 				g.Expect(stderr).To(BeEmpty())
-				g.Expect(answered(t, stdout).Token).To(Equal("secret-1"))
+				g.Expect(printed(t, stdout).Token).To(Equal("secret-1"))
 				return
 			}
 			g.Expect(code).To(Equal(plugin.ExitFailed))
@@ -83,7 +83,7 @@ func TestASecretIsForItsServer(t *testing.T) {
 	}
 }
 
-func TestAKubeconfigNeedsNoAnnotation(t *testing.T) {
+func TestKubeconfigNeedsNoAnnotation(t *testing.T) {
 	g := NewWithT(t)
 	ca, _ := newCertificate(t, time.Now().Add(time.Hour))
 	hub := newHub(t, secret("clusters", "c1", map[string]string{
@@ -91,5 +91,5 @@ func TestAKubeconfigNeedsNoAnnotation(t *testing.T) {
 	}))
 	_, stdout, stderr := runFor(t, plugin.Cluster{Server: memberURL, CAData: []byte(ca)}, `{"name":"c1"}`, "--require-server", "--kubeconfig="+hub)
 	g.Expect(stderr).To(BeEmpty())
-	g.Expect(answered(t, stdout).Token).To(Equal("secret-1"))
+	g.Expect(printed(t, stdout).Token).To(Equal("secret-1"))
 }

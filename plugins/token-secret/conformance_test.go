@@ -20,8 +20,7 @@ import (
 	tokensecret "github.com/rollcall-dev/rollcall/plugins/token-secret"
 )
 
-// The test binary is the plugin where this variable is set. That saves linking
-// a second one.
+// If this variable is set, the test binary is the plugin.
 const programVariable = "ROLLCALL_TOKEN_SECRET"
 
 func init() {
@@ -46,14 +45,14 @@ func TestConformance(t *testing.T) {
 	})
 }
 
-// newSilentHub returns a kubeconfig for a hub that does not answer, and a
+// newSilentHub returns a kubeconfig for a hub that does not respond, and a
 // channel that is closed by the first request.
 func newSilentHub(t *testing.T) (kubeconfig string, waiting <-chan struct{}) {
 	t.Helper()
-	asked := make(chan struct{})
+	received := make(chan struct{})
 	var once sync.Once
 	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, request *http.Request) {
-		once.Do(func() { close(asked) })
+		once.Do(func() { close(received) })
 		<-request.Context().Done()
 	}))
 	t.Cleanup(server.Close)
@@ -66,5 +65,5 @@ func newSilentHub(t *testing.T) (kubeconfig string, waiting <-chan struct{}) {
 	if err := clientcmd.WriteToFile(*config, kubeconfig); err != nil {
 		t.Fatal(err)
 	}
-	return kubeconfig, asked
+	return kubeconfig, received
 }

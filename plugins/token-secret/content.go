@@ -8,6 +8,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -22,28 +23,24 @@ const (
 	certificateKey = corev1.TLSCertKey
 	kubeconfigKey  = "kubeconfig"
 
-	// clusterAPIKey is where Cluster API puts the kubeconfig of a cluster.
+	// clusterAPIKey is the key of Cluster API's kubeconfig Secrets.
 	clusterAPIKey = "value"
 )
 
-// read returns the credential that the reference means. Its errors, and those of
-// all that it calls, repeat nothing of the data. A kubeconfig says which server
-// it is for; anything else need not, unless that is required.
+// read returns the credential that the reference selects. Neither its errors nor
+// those of the functions it calls contain any of the data. Unlike a kubeconfig,
+// other content need not name its server, unless requireServer is set.
 func read(ref *reference, secret *corev1.Secret, cluster *plugin.Cluster, requireServer bool) (*plugin.Credential, error) {
 	if ref.Key == "" {
 		keys := []string{tokenKey, certificateKey, kubeconfigKey, clusterAPIKey}
 		if ref.kubeconfig {
 			keys = []string{kubeconfigKey, clusterAPIKey}
 		}
-		for _, key := range keys {
-			if _, found := secret.Data[key]; found {
-				ref.Key = key
-				break
-			}
-		}
-		if ref.Key == "" {
+		i := slices.IndexFunc(keys, func(key string) bool { _, found := secret.Data[key]; return found })
+		if i < 0 {
 			return nil, fmt.Errorf("%s: the Secret has none of the keys %s", ref, strings.Join(keys, ", "))
 		}
+		ref.Key = keys[i]
 	}
 	data, found := secret.Data[ref.Key]
 	if !found {
@@ -62,7 +59,7 @@ func read(ref *reference, secret *corev1.Secret, cluster *plugin.Cluster, requir
 	case unbound != nil:
 		err = unbound
 	case ref.Context != "":
-		err = errors.New("a context is of a kubeconfig, and this is none")
+		err = errors.New("the profile names a context, but the content is not a kubeconfig")
 	case bytes.HasPrefix(data, []byte("-----BEGIN CERTIFICATE-----")):
 		credential, err = fromCertificate(data, secret.Data[privateKeyKey(ref.Key)])
 	default:
@@ -84,9 +81,9 @@ func kind(credential *plugin.Credential) string {
 	return "client certificate"
 }
 
-// fromToken takes a token, whose expiry it tells where that is a JWT.
+// fromToken returns a token, with its expiry if it is a JWT.
 func fromToken(token string) (*plugin.Credential, error) {
-	// Whoever names the key of something else gets to send none of it.
+	// Other content, such as a private key, must not be sent to a server.
 	if strings.ContainsFunc(token, func(r rune) bool { return r <= ' ' || r > '~' || strings.ContainsRune(`{}"<>`, r) }) {
 		return nil, errors.New("neither a token, nor a client certificate, nor a kubeconfig")
 	}
@@ -94,20 +91,20 @@ func fromToken(token string) (*plugin.Credential, error) {
 	return &plugin.Credential{Token: token, Expiry: expiry}, nil
 }
 
-// privateKeyKey returns the key under which the private key of a certificate
-// is: "tls.key" for "tls.crt".
+// privateKeyKey returns the key of the private key for the key of a certificate:
+// "tls.key" for "tls.crt".
 func privateKeyKey(certificateKey string) string {
 	return strings.TrimSuffix(certificateKey, ".crt") + ".key"
 }
 
 func fromCertificate(certificate, key []byte) (*plugin.Credential, error) {
 	if len(key) == 0 {
-		return nil, errors.New("the client certificate has no private key beside it, under the same name with .key")
+		return nil, errors.New("the Secret has no private key for the client certificate, under the same name with .key")
 	}
 	certificate, key = bytes.TrimSpace(certificate), bytes.TrimSpace(key)
 	pair, err := tls.X509KeyPair(certificate, key)
 	if err != nil {
-		return nil, errors.New("the client certificate and its private key do not make a pair in PEM form")
+		return nil, errors.New("the client certificate and its private key do not match, or are not in PEM form")
 	}
 	return &plugin.Credential{ClientCertificate: certificate, ClientKey: key, Expiry: pair.Leaf.NotAfter}, nil
 }

@@ -35,15 +35,15 @@ func TestClientCertificates(t *testing.T) {
 		code, stdout, stderr := run(t, config, "--kubeconfig="+hub)
 		g.Expect(stderr).To(BeEmpty(), config)
 		g.Expect(code).To(Equal(plugin.ExitOK))
-		g.Expect(answered(t, stdout)).To(Equal(status{
+		g.Expect(printed(t, stdout)).To(Equal(status{
 			ClientCertificateData: strings.TrimSpace(certificate),
 			ClientKeyData:         strings.TrimSpace(key),
 			ExpirationTimestamp:   "2100-01-01T00:00:00Z",
 		}))
 	}
 	for name, text := range map[string]string{
-		"alone": `secret clusters/alone, key "tls.crt": the client certificate has no private key beside it`,
-		"wrong": `secret clusters/wrong, key "tls.crt": the client certificate and its private key do not make a pair`,
+		"alone": `secret clusters/alone, key "tls.crt": the Secret has no private key for the client certificate`,
+		"wrong": `secret clusters/wrong, key "tls.crt": the client certificate and its private key do not match`,
 		"old":   `secret clusters/old, key "tls.crt": the client certificate expired at 2001-09-09T01:46:40Z`,
 	} {
 		code, stdout, stderr := run(t, `{"secretRef":{"name":"`+name+`"}}`, "--kubeconfig="+hub)
@@ -65,7 +65,7 @@ func TestKubeconfigs(t *testing.T) {
 		profile func(*plugin.Cluster)
 		config  string
 		want    status
-		text    string // of the error, instead
+		text    string // of the expected error
 	}{
 		{name: "a token", change: withToken, want: status{Token: "secret-1"}},
 		{
@@ -83,14 +83,14 @@ func TestKubeconfigs(t *testing.T) {
 			want: status{ClientCertificateData: certificate, ClientKeyData: key, ExpirationTimestamp: "2100-01-01T00:00:00Z"},
 		},
 		{name: "the form of kubeconfig-secretreader", change: withToken, config: `{"name":"c1","key":"value","namespace":"clusters","context":"main"}`, want: status{Token: "secret-1"}},
-		{name: "its key and context may be left out", change: withToken, config: `{"name":"c1"}`, want: status{Token: "secret-1"}},
+		{name: "the same without key and context", change: withToken, config: `{"name":"c1"}`, want: status{Token: "secret-1"}},
 		{name: "a context by name", change: withToken, config: `{"secretRef":{"name":"c1","key":"value","context":"main"}}`, want: status{Token: "secret-1"}},
-		{name: "a context that is not there", change: withToken, config: `{"secretRef":{"name":"c1","context":"x"}}`, text: `the kubeconfig has no context "x"`},
+		{name: "a missing context", change: withToken, config: `{"secretRef":{"name":"c1","context":"x"}}`, text: `the kubeconfig has no context "x"`},
 
-		{name: "the same server in other words", change: func(c *clientcmdapi.Cluster, u *clientcmdapi.AuthInfo) {
+		{name: "another spelling of the server", change: func(c *clientcmdapi.Cluster, u *clientcmdapi.AuthInfo) {
 			c.Server, u.Token = "https://C1.example.com:6443/", "secret-1"
 		}, want: status{Token: "secret-1"}},
-		{name: "more of the certificates' text", change: withToken, profile: func(c *plugin.Cluster) {
+		{name: "other text around the certificates", change: withToken, profile: func(c *plugin.Cluster) {
 			c.CAData = []byte("# our CA\n" + ca + ca)
 		}, want: status{Token: "secret-1"}},
 		{name: "another server", change: withToken, profile: func(c *plugin.Cluster) { c.Server = "https://evil.example.com:6443" }, text: "its server is not the profile's server"},
@@ -100,21 +100,21 @@ func TestKubeconfigs(t *testing.T) {
 			c.Server, u.Token = "http://c1.example.com:6443", "secret-1"
 		}, profile: func(c *plugin.Cluster) { c.Server = "http://c1.example.com:6443" }, text: "its server is not the profile's server"},
 		{name: "another certificate authority", change: withToken, profile: func(c *plugin.Cluster) { c.CAData = []byte(otherCA) }, text: "its certificate authority is not the profile's"},
-		{name: "one certificate authority more", change: withToken, profile: func(c *plugin.Cluster) { c.CAData = []byte(ca + otherCA) }, text: "its certificate authority is not the profile's"},
+		{name: "an additional certificate authority", change: withToken, profile: func(c *plugin.Cluster) { c.CAData = []byte(ca + otherCA) }, text: "its certificate authority is not the profile's"},
 		{name: "no certificate authority", change: withToken, profile: func(c *plugin.Cluster) { c.CAData = nil }, text: "its certificate authority is not the profile's"},
 		{name: "no verification", change: withToken, profile: func(c *plugin.Cluster) { c.CAData, c.InsecureSkipTLSVerify = nil, true }, text: "the profile does not verify the server's certificate"},
 		{name: "another server name", change: withToken, profile: func(c *plugin.Cluster) { c.TLSServerName = "evil" }, text: "its tls-server-name is not the profile's"},
-		{name: "verification where the kubeconfig has none", change: func(c *clientcmdapi.Cluster, u *clientcmdapi.AuthInfo) {
+		{name: "verification that the kubeconfig lacks", change: func(c *clientcmdapi.Cluster, u *clientcmdapi.AuthInfo) {
 			c.CertificateAuthorityData, c.InsecureSkipTLSVerify, u.Token = nil, true, "secret-1"
 		}, want: status{Token: "secret-1"}},
-		{name: "a proxy where the kubeconfig has no verification", change: func(c *clientcmdapi.Cluster, u *clientcmdapi.AuthInfo) {
+		{name: "a proxy, and no verification in the kubeconfig", change: func(c *clientcmdapi.Cluster, u *clientcmdapi.AuthInfo) {
 			c.CertificateAuthorityData, c.InsecureSkipTLSVerify, u.Token = nil, true, "secret-1"
-		}, profile: func(c *plugin.Cluster) { c.ProxyURL = "http://evil:3128" }, text: "the profile has a proxy that it has not"},
+		}, profile: func(c *plugin.Cluster) { c.ProxyURL = "http://evil:3128" }, text: "the profile has another proxy"},
 		{name: "the kubeconfig's own proxy without verification", change: func(c *clientcmdapi.Cluster, u *clientcmdapi.AuthInfo) {
 			c.CertificateAuthorityData, c.InsecureSkipTLSVerify, u.Token = nil, true, "secret-1"
 			c.ProxyURL = "http://proxy:3128"
 		}, profile: func(c *plugin.Cluster) { c.ProxyURL = "http://proxy:3128" }, want: status{Token: "secret-1"}},
-		{name: "a proxy where the certificate is verified as the kubeconfig says", change: withToken, profile: func(c *plugin.Cluster) {
+		{name: "a proxy, and verification as in the kubeconfig", change: withToken, profile: func(c *plugin.Cluster) {
 			c.ProxyURL = "http://proxy:3128"
 		}, want: status{Token: "secret-1"}},
 		{name: "a certificate authority by path", change: func(c *clientcmdapi.Cluster, u *clientcmdapi.AuthInfo) {
@@ -123,7 +123,7 @@ func TestKubeconfigs(t *testing.T) {
 
 		{name: "exec", change: func(_ *clientcmdapi.Cluster, u *clientcmdapi.AuthInfo) {
 			u.Exec = &clientcmdapi.ExecConfig{APIVersion: "client.authentication.k8s.io/v1", Command: "/bin/sh", InteractiveMode: "Never"}
-		}, text: "its user runs a program (exec), which data from a Secret must not do"},
+		}, text: "its user runs a program (exec), which is not allowed in a Secret"},
 		{name: "exec beside a token", change: func(_ *clientcmdapi.Cluster, u *clientcmdapi.AuthInfo) {
 			u.Token = "secret-1"
 			u.Exec = &clientcmdapi.ExecConfig{APIVersion: "client.authentication.k8s.io/v1", Command: "/bin/sh", InteractiveMode: "Never"}
@@ -161,7 +161,7 @@ func TestKubeconfigs(t *testing.T) {
 				return
 			}
 			g.Expect(stderr).To(BeEmpty())
-			got := answered(t, stdout)
+			got := printed(t, stdout)
 			test.want.ClientCertificateData = strings.TrimSpace(test.want.ClientCertificateData)
 			got.ClientCertificateData = strings.TrimSpace(got.ClientCertificateData)
 			test.want.ClientKeyData = strings.TrimSpace(test.want.ClientKeyData)
@@ -180,8 +180,8 @@ func TestWhatIsNoCredentialIsNotSent(t *testing.T) {
 		{"JSON", `{"password":"secret-1"}`, `{"secretRef":{"name":"c1","key":"x"}}`, "neither a token, nor a client certificate, nor a kubeconfig"},
 		{"a text", "secret-1 and more", `{"secretRef":{"name":"c1","key":"x"}}`, "neither a token, nor a client certificate, nor a kubeconfig"},
 		{"an empty kubeconfig", "apiVersion: v1\nkind: Config\n", `{"name":"c1","key":"x"}`, "the kubeconfig has no current context"},
-		{"a token where a kubeconfig is meant", "secret-1", `{"name":"c1","key":"x"}`, "not a kubeconfig"},
-		{"a token where a context is meant", "secret-1", `{"secretRef":{"name":"c1","key":"x","context":"y"}}`, "a context is of a kubeconfig"},
+		{"a token instead of a kubeconfig", "secret-1", `{"name":"c1","key":"x"}`, "not a kubeconfig"},
+		{"a token and a context", "secret-1", `{"secretRef":{"name":"c1","key":"x","context":"y"}}`, "the profile names a context, but the content is not a kubeconfig"},
 		{"none of the keys", "secret-1", `{"secretRef":{"name":"c1"}}`, "secret clusters/c1: the Secret has none of the keys token, tls.crt, kubeconfig, value"},
 	} {
 		t.Run(test.name, func(t *testing.T) {

@@ -16,7 +16,7 @@ import (
 
 var _ plugin.Explainer = &Plugin{}
 
-// Explain implements plugin.Explainer. It asks neither the hub nor a member.
+// Explain implements plugin.Explainer. It sends no request.
 func (p *Plugin) Explain(_ context.Context, request plugin.Request) ([]string, error) {
 	if _, err := labels.Parse(p.SecretSelector); err != nil {
 		return nil, fmt.Errorf("%w: --secret-selector: %w", plugin.ErrUsage, err)
@@ -27,14 +27,14 @@ func (p *Plugin) Explain(_ context.Context, request plugin.Request) ([]string, e
 	}
 	own = cmp.Or(p.Namespace, own)
 	steps := []string{
-		fmt.Sprintf("ask the hub at %s, by %s", hub.Host, cmp.Or(p.Kubeconfig, "the pod's service account")),
+		fmt.Sprintf("connect to the hub at %s with %s", hub.Host, cmp.Or(p.Kubeconfig, "the pod's service account")),
 		fmt.Sprintf("read Secrets in these namespaces only: %s", strings.Join(p.allowedNamespaces(own), ", ")),
 	}
 	if p.SecretSelector != "" {
-		steps = append(steps, fmt.Sprintf("refuse Secrets whose labels do not match %s", p.SecretSelector))
+		steps = append(steps, fmt.Sprintf("reject Secrets whose labels do not match %s", p.SecretSelector))
 	}
 	if p.RequireServer {
-		steps = append(steps, fmt.Sprintf("refuse tokens and client certificates of Secrets without the annotation %s", AnnotationServer))
+		steps = append(steps, fmt.Sprintf("reject tokens and client certificates of Secrets without the annotation %s", AnnotationServer))
 	}
 	if request.Cluster == nil {
 		return steps, nil
@@ -49,8 +49,8 @@ func (p *Plugin) Explain(_ context.Context, request plugin.Request) ([]string, e
 	}
 	steps = append(steps, fmt.Sprintf("read %s", ref))
 	if !p.RequestToken {
-		return append(steps, "hand out the credential in it"), nil
+		return append(steps, "print the credential in it"), nil
 	}
-	return append(steps, fmt.Sprintf("request a token of service account %s for %s from the cluster, and hand out that",
-		cmp.Or(p.TokenServiceAccount, "that the Secret's token is of"), p.TokenLifetime)), nil
+	return append(steps, fmt.Sprintf("request a token of service account %s for %s from the cluster, and print it",
+		cmp.Or(p.TokenServiceAccount, "that the Secret's token belongs to"), p.TokenLifetime)), nil
 }

@@ -22,7 +22,7 @@ func FuzzReference(f *testing.F) {
 		if (ref == nil) == (err == nil) {
 			t.Fatal("neither or both of a reference and an error")
 		}
-		// What is accepted becomes part of a path.
+		// The fields of an accepted reference become part of a path.
 		if err == nil && (ref.Name == "" || strings.ContainsAny(ref.Namespace+ref.Name+ref.Key, "/?#%\n ")) {
 			t.Errorf("accepted %+v", ref)
 		}

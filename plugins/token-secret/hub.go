@@ -4,6 +4,7 @@
 package tokensecret
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -24,14 +25,13 @@ import (
 )
 
 const (
-	// requestTimeout is how long a server may take to answer. It leaves room
-	// within the 25 s that the plugin has.
+	// requestTimeout limits one request. It is less than the plugin's 25 s.
 	requestTimeout = 20 * time.Second
 
 	podNamespaceFile = "/var/run/secrets/kubernetes.io/serviceaccount/namespace"
 )
 
-// codecs know the types of the two requests that the plugin makes.
+// codecs has the types of the two requests that the plugin sends.
 var codecs = func() serializer.CodecFactory {
 	scheme := runtime.NewScheme()
 	utilruntime.Must(corev1.AddToScheme(scheme))
@@ -45,17 +45,14 @@ type hub struct {
 	namespace string // the plugin's own
 }
 
-// connectHub makes no request yet.
+// connectHub sends no request.
 func connectHub(p *Plugin) (*hub, error) {
 	config, namespace, err := hubConfig(p.Kubeconfig)
 	if err != nil {
 		return nil, err
 	}
-	if p.Namespace != "" {
-		namespace = p.Namespace
-	}
-	if namespace == "" {
-		return nil, fmt.Errorf("%w: the plugin's own namespace is not known, see --namespace", plugin.ErrUsage)
+	if namespace = cmp.Or(p.Namespace, namespace); namespace == "" {
+		return nil, fmt.Errorf("%w: the plugin's own namespace is unknown, see --namespace", plugin.ErrUsage)
 	}
 	client, err := p.restClient(config)
 	if err != nil {
@@ -64,7 +61,7 @@ func connectHub(p *Plugin) (*hub, error) {
 	return &hub{client: client, namespace: namespace}, nil
 }
 
-// hubConfig returns how to reach the hub, and the namespace that goes with it.
+// hubConfig returns the hub's configuration and its default namespace.
 func hubConfig(kubeconfig string) (*rest.Config, string, error) {
 	if kubeconfig == "" {
 		config, err := rest.InClusterConfig()
@@ -90,7 +87,7 @@ func hubConfig(kubeconfig string) (*rest.Config, string, error) {
 	if err != nil {
 		return nil, "", fmt.Errorf("--kubeconfig %s: %w", kubeconfig, err)
 	}
-	namespace, _, err := loader.Namespace() // "default" where the context has none
+	namespace, _, err := loader.Namespace() // "default" if the context has none
 	if err != nil {
 		return nil, "", fmt.Errorf("--kubeconfig %s: %w", kubeconfig, err)
 	}

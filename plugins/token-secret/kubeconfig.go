@@ -5,6 +5,7 @@ package tokensecret
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/pem"
 	"errors"
 	"fmt"
@@ -19,8 +20,7 @@ import (
 	"github.com/rollcall-dev/rollcall/pkg/credentials/plugin"
 )
 
-// isKubeconfig tells whether the data, which may be anything, is meant to be a
-// kubeconfig.
+// isKubeconfig reports whether the data is a kubeconfig.
 func isKubeconfig(data []byte) bool {
 	if !bytes.ContainsAny(data, "{:") {
 		return false
@@ -29,17 +29,14 @@ func isKubeconfig(data []byte) bool {
 	return err == nil && (len(config.Clusters) > 0 || len(config.AuthInfos) > 0 || len(config.Contexts) > 0)
 }
 
-// fromKubeconfig returns the credential that the context has for the cluster. A
-// kubeconfig is data here: nothing in it is run, and no file that it names is
-// read.
+// fromKubeconfig returns the context's credential for the cluster. It runs no
+// command and reads no file that the kubeconfig names.
 func fromKubeconfig(data []byte, contextName string, cluster *plugin.Cluster) (*plugin.Credential, error) {
 	config, err := clientcmd.Load(data)
 	if err != nil {
 		return nil, errors.New("not a kubeconfig") // the error could show the data
 	}
-	if contextName == "" {
-		contextName = config.CurrentContext
-	}
+	contextName = cmp.Or(contextName, config.CurrentContext)
 	chosen := config.Contexts[contextName]
 	switch {
 	case contextName == "":
@@ -54,31 +51,32 @@ func fromKubeconfig(data []byte, contextName string, cluster *plugin.Cluster) (*
 	case user == nil:
 		return nil, fmt.Errorf("context %q of the kubeconfig has no user", contextName)
 	}
-	if err := checkCluster(target, cluster); err != nil {
-		return nil, fmt.Errorf("context %q of the kubeconfig: %w", contextName, err)
+	var credential *plugin.Credential
+	if err = checkCluster(target, cluster); err == nil {
+		credential, err = fromUser(user)
 	}
-	credential, err := fromUser(user)
 	if err != nil {
 		return nil, fmt.Errorf("context %q of the kubeconfig: %w", contextName, err)
 	}
 	return credential, nil
 }
 
-// checkCluster refuses a profile that would have the credential sent elsewhere
-// than the kubeconfig says. The address alone would not do: by a proxy and
-// certificates of their own, the author of a profile could be that server.
+// checkCluster rejects a profile that would send the credential to another server
+// than that of the kubeconfig. Comparing addresses is not enough: with a proxy
+// and a certificate authority, the author of a profile could impersonate the
+// server.
 func checkCluster(target *clientcmdapi.Cluster, cluster *plugin.Cluster) error {
 	switch {
 	case !sameServer(target.Server, cluster.Server):
 		return errors.New("its server is not the profile's server")
 	case target.InsecureSkipTLSVerify && cluster.ProxyURL != "" && cluster.ProxyURL != target.ProxyURL:
-		return errors.New("it does not verify the server's certificate, and the profile has a proxy that it has not")
+		return errors.New("it does not verify the server's certificate, and the profile has another proxy")
 	case target.InsecureSkipTLSVerify:
-		return nil // whatever the profile verifies is more
+		return nil // the profile verifies at least as much
 	case cluster.InsecureSkipTLSVerify:
-		return errors.New("the profile does not verify the server's certificate, as the kubeconfig does")
+		return errors.New("the profile does not verify the server's certificate, but the kubeconfig does")
 	case target.CertificateAuthority != "" && len(target.CertificateAuthorityData) == 0:
-		return errors.New("certificate-authority is a path, which means nothing in a Secret: use certificate-authority-data")
+		return errors.New("certificate-authority is a path, which is invalid in a Secret: use certificate-authority-data")
 	case !sameCertificates(target.CertificateAuthorityData, cluster.CAData):
 		return errors.New("its certificate authority is not the profile's")
 	case target.TLSServerName != cluster.TLSServerName:
@@ -92,20 +90,16 @@ func sameServer(one, other string) bool {
 	return a == b && a != ""
 }
 
-// address brings a server's URL into one form, "" for one that is not https.
+// address normalizes a server's URL. It returns "" if it is not an https URL.
 func address(server string) string {
 	u, err := url.Parse(server)
 	if err != nil || u.Scheme != "https" || u.Hostname() == "" || u.User != nil {
 		return ""
 	}
-	port := u.Port()
-	if port == "" {
-		port = "443"
-	}
-	return net.JoinHostPort(strings.ToLower(u.Hostname()), port) + strings.TrimRight(u.EscapedPath(), "/")
+	return net.JoinHostPort(strings.ToLower(u.Hostname()), cmp.Or(u.Port(), "443")) + strings.TrimRight(u.EscapedPath(), "/")
 }
 
-// sameCertificates compares without regard to order and what is between them.
+// sameCertificates ignores the order and any text between certificates.
 func sameCertificates(one, other []byte) bool {
 	return slices.Equal(certificates(one), certificates(other))
 }
@@ -122,23 +116,23 @@ func certificates(data []byte) []string {
 	}
 }
 
-// fromUser takes a user's token, or else certificate.
+// fromUser returns the user's token, or else its certificate.
 func fromUser(user *clientcmdapi.AuthInfo) (*plugin.Credential, error) {
 	switch {
 	case user.Exec != nil:
-		return nil, errors.New("its user runs a program (exec), which data from a Secret must not do: use a token or a client certificate")
+		return nil, errors.New("its user runs a program (exec), which is not allowed in a Secret: use a token or a client certificate")
 	case user.AuthProvider != nil:
-		return nil, errors.New("its user has an auth-provider, which needs a program's help: use a token or a client certificate")
+		return nil, errors.New("its user has an auth-provider, which is not supported: use a token or a client certificate")
 	case user.Impersonate != "" || user.ImpersonateUID != "" || len(user.ImpersonateGroups) > 0 || len(user.ImpersonateUserExtra) > 0:
-		return nil, errors.New("its user impersonates another, which a credential cannot say")
+		return nil, errors.New("its user impersonates another user, which a credential cannot express")
 	case user.Username != "" || user.Password != "":
-		return nil, errors.New("its user has a password, which API servers do not take: use a token or a client certificate")
+		return nil, errors.New("its user has a password, which API servers do not accept: use a token or a client certificate")
 	case user.Token != "":
 		return fromToken(strings.TrimSpace(user.Token))
 	case len(user.ClientCertificateData) > 0:
 		return fromCertificate(user.ClientCertificateData, user.ClientKeyData)
 	case user.TokenFile != "" || user.ClientCertificate != "" || user.ClientKey != "":
-		return nil, errors.New("its user's credential is a path, which means nothing in a Secret: have it inline")
+		return nil, errors.New("its user's credential is a path, which is invalid in a Secret: use inline data")
 	}
 	return nil, errors.New("its user has neither a token nor a client certificate")
 }

@@ -28,7 +28,7 @@ import (
 	tokensecret "github.com/rollcall-dev/rollcall/plugins/token-secret"
 )
 
-// member is a cluster that issues tokens.
+// member is an API server that issues tokens.
 type member struct {
 	*httptest.Server
 	requests []authenticationv1.TokenRequest
@@ -49,11 +49,11 @@ func newMember(t *testing.T, parent string) *member {
 			})
 		}
 		m.paths = append(m.paths, request.Method+" "+request.URL.Path)
-		var asked authenticationv1.TokenRequest
-		if err := json.NewDecoder(request.Body).Decode(&asked); err != nil {
+		var received authenticationv1.TokenRequest
+		if err := json.NewDecoder(request.Body).Decode(&received); err != nil {
 			t.Error(err)
 		}
-		m.requests = append(m.requests, asked)
+		m.requests = append(m.requests, received)
 		switch {
 		case request.Header.Get("Authorization") != "Bearer "+parent:
 			refuse(http.StatusUnauthorized, metav1.StatusReasonUnauthorized)
@@ -62,12 +62,12 @@ func newMember(t *testing.T, parent string) *member {
 			refuse(http.StatusForbidden, metav1.StatusReasonForbidden)
 			return
 		}
-		asked.Status = authenticationv1.TokenRequestStatus{
+		received.Status = authenticationv1.TokenRequestStatus{
 			Token:               "short-lived",
 			ExpirationTimestamp: metav1.NewTime(time.Date(2100, 1, 1, 0, 0, 0, 0, time.UTC)),
 		}
 		w.WriteHeader(http.StatusCreated)
-		_ = json.NewEncoder(w).Encode(asked)
+		_ = json.NewEncoder(w).Encode(received)
 	}))
 	t.Cleanup(m.Close)
 	return m
@@ -77,7 +77,7 @@ func (m *member) ca() []byte {
 	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: m.Certificate().Raw})
 }
 
-// cluster is what the profile says of the member.
+// cluster is the cluster in the profile of the member.
 func (m *member) cluster() plugin.Cluster {
 	return plugin.Cluster{Server: m.URL, CAData: m.ca()}
 }
@@ -96,7 +96,7 @@ func runFor(t *testing.T, cluster plugin.Cluster, config string, args ...string)
 	return code, out.String(), errs.String()
 }
 
-// status is what the plugin answered.
+// status is the status of the plugin's output.
 type status struct {
 	Token                 string `json:"token"`
 	ClientCertificateData string `json:"clientCertificateData"`
@@ -104,15 +104,15 @@ type status struct {
 	ExpirationTimestamp   string `json:"expirationTimestamp"`
 }
 
-func answered(t *testing.T, stdout string) status {
+func printed(t *testing.T, stdout string) status {
 	t.Helper()
-	var answer struct {
+	var output struct {
 		Status status `json:"status"`
 	}
-	if err := json.Unmarshal([]byte(stdout), &answer); err != nil {
+	if err := json.Unmarshal([]byte(stdout), &output); err != nil {
 		t.Fatalf("%v in %q", err, stdout)
 	}
-	return answer.Status
+	return output.Status
 }
 
 func newCertificate(t testing.TB, notAfter time.Time) (certificate, key string) {
@@ -139,7 +139,7 @@ func newCertificate(t testing.TB, notAfter time.Time) (certificate, key string) 
 		string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: keyDER}))
 }
 
-// kubeconfigOf returns one with a single context "main", as changed.
+// kubeconfigOf returns a kubeconfig with one context "main", after the change.
 func kubeconfigOf(t testing.TB, server string, ca []byte, change func(*clientcmdapi.Cluster, *clientcmdapi.AuthInfo)) string {
 	t.Helper()
 	config := clientcmdapi.NewConfig()

@@ -4,6 +4,7 @@
 package tokensecret
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"flag"
@@ -21,45 +22,46 @@ import (
 	"github.com/rollcall-dev/rollcall/pkg/credentials/plugin"
 )
 
-// Plugin is the credential plugin. Its fields are the flags.
+// Plugin is the credential plugin. Its fields are the values of its flags.
 type Plugin struct {
-	// Kubeconfig is the path of a kubeconfig for the hub. Where it is empty,
-	// the service account of the pod is used.
+	// Kubeconfig is the path of a kubeconfig for the hub. Default: the service
+	// account of the pod.
 	Kubeconfig string
 
-	// Namespace is the namespace of a Secret that the profile gives without
-	// one. Default: that of the kubeconfig's context, or of the pod.
+	// Namespace is the plugin's own namespace, the default for a Secret that a
+	// profile names. Default: that of the kubeconfig's context, or of the pod.
 	Namespace string
 
 	// AllowedNamespaces are the namespaces whose Secrets a profile may name.
-	// Default: Namespace alone.
+	// Default: only Namespace.
 	AllowedNamespaces []string
 
-	// SecretSelector is a label selector which Secrets must match. With it,
-	// Secrets with a token for the hub itself (those of type
-	// kubernetes.io/service-account-token) may be read too. Default: any other
-	// Secret.
+	// SecretSelector is a label selector that Secrets must match. Default: all
+	// Secrets match, but those of type kubernetes.io/service-account-token, which
+	// contain a token for the hub itself, are rejected.
 	SecretSelector string
 
-	// RequireServer says that a token or a client certificate is read only from
-	// a Secret with AnnotationServer, so that whoever writes a profile cannot
-	// have it sent to a server of their own. Default: from any Secret.
+	// RequireServer rejects tokens and client certificates of Secrets without
+	// AnnotationServer, so that the author of a profile cannot send them to
+	// another server.
 	RequireServer bool
 
-	// RequestToken says that what the Secret holds is not handed out, but used
-	// to have the member cluster issue a token that lives for a short time.
+	// RequestToken makes the plugin print, instead of the credential in the
+	// Secret, a short-lived token that it requests with it from the member
+	// cluster.
 	RequestToken bool
 
 	// TokenServiceAccount is the service account of the member cluster, as
 	// "namespace/name", whose token is requested. Default: the one that the
-	// Secret's token is of.
+	// Secret's token belongs to.
 	TokenServiceAccount string
 
-	// TokenAudiences are for whom the token is. Default: the member cluster.
+	// TokenAudiences are the audiences of the requested token. Default: the
+	// member cluster.
 	TokenAudiences []string
 
-	// TokenLifetime is how long the token is to be valid, at least 10 min. The
-	// member cluster may decide otherwise. Default: 1 h.
+	// TokenLifetime is the lifetime of the requested token, at least 10 min. The
+	// member cluster may choose another one. Default: 1 h.
 	TokenLifetime time.Duration
 }
 
@@ -80,20 +82,20 @@ func (p *Plugin) Version() string { return plugin.BuildVersion() }
 // Description implements plugin.Describer.
 func (p *Plugin) Description() string {
 	return `
-It reads a credential from a Secret in the hub: a token, a client certificate
-(tls.crt and tls.key), or a kubeconfig with either of them inline. The cluster's
-profile names the Secret, in the extension client.authentication.k8s.io/exec:
+It prints a credential from a Secret in the hub: a token, a client certificate
+(tls.crt and tls.key), or one of these from a kubeconfig. The cluster's profile
+names the Secret, in the extension client.authentication.k8s.io/exec:
 
   {"secretRef": {"namespace": "clusters", "name": "c1", "key": "token"}}
 
-"namespace" is the plugin's own where it is left out; "key" is then the first of
-token, tls.crt, kubeconfig and value that the Secret has. "context" chooses one
-of a kubeconfig, whose cluster must be the profile's. {"clusterName": "c1"} means
-the token in Secret c1 of the plugin's own namespace, {"name": "c1"} with
-"namespace", "key" and "context" a kubeconfig.
+The default of "namespace" is the plugin's own; that of "key" is the first of
+token, tls.crt, kubeconfig and value that the Secret has. "context" selects a
+context of a kubeconfig, whose cluster must be the profile's. {"clusterName":
+"c1"} means the token in Secret c1 of the plugin's own namespace, {"name": "c1"}
+with "namespace", "key" and "context" means a kubeconfig.
 
 The provider must set provideClusterInfo. The environment variable KUBECONFIG
-is not read: which hub and which Secrets are read is said by flags alone. Keep
+is ignored: only flags select the hub and the Secrets. Keep
 profileSourcedCLIArgsPolicy at Ignore, so that no profile can set them.`
 }
 
@@ -113,14 +115,14 @@ func (p *Plugin) AddFlags(flags *flag.FlagSet) {
 			return nil
 		})
 	flags.StringVar(&p.SecretSelector, "secret-selector", p.SecretSelector,
-		"label `selector` which a Secret must match (default: none, but Secrets of type "+
-			string(corev1.SecretTypeServiceAccountToken)+" are refused)")
+		"label `selector` that a Secret must match (default: none, but Secrets of type "+
+			string(corev1.SecretTypeServiceAccountToken)+" are rejected)")
 	flags.BoolVar(&p.RequireServer, "require-server", p.RequireServer,
-		"read tokens and client certificates only from Secrets whose annotation "+AnnotationServer+" is the profile's server")
+		"reject tokens and client certificates of Secrets without the annotation "+AnnotationServer)
 	flags.BoolVar(&p.RequestToken, "request-token", p.RequestToken,
-		"use what is in the Secret only to request a short-lived token from the member cluster")
+		"use the credential in the Secret only to request a short-lived token from the member cluster")
 	flags.StringVar(&p.TokenServiceAccount, "token-service-account", p.TokenServiceAccount,
-		"`namespace/name` of the member's service account whose token is requested (default: the one that the Secret's token is of)")
+		"`namespace/name` of the member's service account whose token is requested (default: the one that the Secret's token belongs to)")
 	flags.Func("token-audience", "`audience` of the requested token; may be repeated (default: the member cluster)",
 		func(audience string) error {
 			if audience == "" {
@@ -130,11 +132,11 @@ func (p *Plugin) AddFlags(flags *flag.FlagSet) {
 			return nil
 		})
 	flags.DurationVar(&p.TokenLifetime, "token-lifetime", p.TokenLifetime,
-		"`duration` for which the requested token is valid, at least 10m")
+		"`duration` of the requested token's validity, at least 10m")
 }
 
 // Credential implements plugin.Plugin. Its errors name the Secret and the key,
-// never what is in them.
+// but contain none of the data.
 func (p *Plugin) Credential(ctx context.Context, request plugin.Request) (*plugin.Credential, error) {
 	selector, err := labels.Parse(p.SecretSelector)
 	if err != nil {
@@ -151,9 +153,7 @@ func (p *Plugin) Credential(ctx context.Context, request plugin.Request) (*plugi
 	if err != nil {
 		return nil, err
 	}
-	if ref.Namespace == "" {
-		ref.Namespace = hub.namespace
-	}
+	ref.Namespace = cmp.Or(ref.Namespace, hub.namespace)
 	if err := p.allow(ref, hub.namespace); err != nil {
 		return nil, err
 	}
@@ -174,7 +174,7 @@ func (p *Plugin) Credential(ctx context.Context, request plugin.Request) (*plugi
 	return credential, nil
 }
 
-// allow refuses references to namespaces that no flag names.
+// allow rejects references to namespaces that no flag allows.
 func (p *Plugin) allow(ref *reference, own string) error {
 	if !slices.Contains(p.allowedNamespaces(own), ref.Namespace) {
 		return fmt.Errorf("%s: namespace %q is not allowed, see --allowed-namespace", ref, ref.Namespace)
@@ -189,30 +189,30 @@ func (p *Plugin) allowedNamespaces(own string) []string {
 	return []string{own}
 }
 
-// allowSecret refuses Secrets that are not meant for profiles.
+// allowSecret rejects Secrets that profiles must not use.
 func (p *Plugin) allowSecret(ref *reference, secret *corev1.Secret, selector labels.Selector) error {
 	switch {
 	case !selector.Matches(labels.Set(secret.Labels)):
 		return fmt.Errorf("%s: the Secret's labels do not match --secret-selector", ref)
 	case p.SecretSelector == "" && secret.Type == corev1.SecretTypeServiceAccountToken:
-		return fmt.Errorf("%s: a Secret of type %s has a token for the hub itself and is read only where --secret-selector matches it",
+		return fmt.Errorf("%s: a Secret of type %s has a token for the hub itself, and is read only if --secret-selector matches it",
 			ref, corev1.SecretTypeServiceAccountToken)
 	}
 	return nil
 }
 
-// describe puts common refusals of the hub into words.
+// describe explains common errors of the hub.
 func describe(ref *reference, err error) error {
 	var network net.Error
 	switch {
 	case apierrors.IsNotFound(err):
 		return fmt.Errorf("%s: the Secret does not exist", ref)
 	case apierrors.IsForbidden(err):
-		return fmt.Errorf("%s: the plugin may not read the Secret: it needs the verb get on secrets in the namespace", ref)
+		return fmt.Errorf("%s: the plugin is not allowed to read the Secret: it needs the verb get on secrets in the namespace", ref)
 	case apierrors.IsUnauthorized(err):
-		return fmt.Errorf("%s: the hub does not accept the plugin's own credential", ref)
+		return fmt.Errorf("%s: the hub rejects the plugin's own credential", ref)
 	case errors.As(err, &network) && network.Timeout():
-		return fmt.Errorf("%s: the hub did not answer in time", ref)
+		return fmt.Errorf("%s: the hub did not respond in time", ref)
 	}
 	return fmt.Errorf("%s: %w", ref, err)
 }

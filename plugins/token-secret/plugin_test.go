@@ -29,8 +29,8 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// newHub serves the Secrets, and refuses reading those of namespace "sealed".
-// It returns the path of a kubeconfig whose context has namespace "clusters".
+// newHub serves the Secrets, but forbids reading those of namespace "sealed". It
+// returns the path of a kubeconfig whose context has namespace "clusters".
 func newHub(t *testing.T, secrets ...*corev1.Secret) string {
 	t.Helper()
 	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, request *http.Request) {
@@ -60,7 +60,7 @@ func newHub(t *testing.T, secrets ...*corev1.Secret) string {
 	}))
 	t.Cleanup(server.Close)
 
-	// The CA is given by a relative path, as kubeconfigs do.
+	// The path of the CA is relative, as kubeconfigs allow.
 	dir := t.TempDir()
 	ca := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
 	if err := os.WriteFile(filepath.Join(dir, "ca.pem"), ca, 0o600); err != nil {
@@ -91,7 +91,7 @@ func secret(namespace, name string, data map[string]string) *corev1.Secret {
 	return s
 }
 
-// run runs the plugin with a profile's config.
+// run runs the plugin for a cluster with the config.
 func run(t *testing.T, config string, args ...string) (code int, stdout, stderr string) {
 	t.Helper()
 	info := fmt.Sprintf(`{"kind":"ExecCredential","apiVersion":"client.authentication.k8s.io/v1",
@@ -120,34 +120,34 @@ func TestTokens(t *testing.T) {
 		expiry string
 	}{
 		{
-			name:   "the key is token and the namespace the plugin's own, where the profile gives none",
+			name:   "the default key and namespace",
 			config: `{"secretRef":{"name":"c1"}}`,
 			token:  "secret-1",
 		},
 		{
-			name:   "clusterName names a Secret in the plugin's own namespace",
+			name:   "clusterName",
 			config: `{"clusterName":"c1"}`,
 			token:  "secret-1",
 		},
 		{
-			name:   "the key can be chosen",
+			name:   "a key",
 			config: `{"secretRef":{"namespace":"clusters","name":"c1","key":"other"}}`,
 			token:  "secret-2",
 		},
 		{
-			name:   "a JWT's exp is the expiry",
+			name:   "a JWT with an expiry",
 			config: `{"secretRef":{"name":"c1","key":"jwt"}}`,
 			token:  expiring,
 			expiry: "2100-01-01T00:00:00Z",
 		},
 		{
-			name:   "the flag sets the plugin's own namespace",
+			name:   "--namespace sets the default namespace",
 			config: `{"secretRef":{"name":"c1"}}`,
 			args:   []string{"--namespace=elsewhere"},
 			token:  "secret-3",
 		},
 		{
-			name:   "an allowed namespace can be named",
+			name:   "an allowed namespace",
 			config: `{"secretRef":{"namespace":"elsewhere","name":"c1"}}`,
 			args:   []string{"--allowed-namespace=clusters", "--allowed-namespace=elsewhere"},
 			token:  "secret-3",
@@ -158,17 +158,17 @@ func TestTokens(t *testing.T) {
 			code, stdout, stderr := run(t, test.config, append(test.args, "--kubeconfig="+kubeconfig)...)
 			g.Expect(stderr).To(BeEmpty())
 			g.Expect(code).To(Equal(plugin.ExitOK))
-			var answer struct {
+			var output struct {
 				APIVersion string `json:"apiVersion"`
 				Status     struct {
 					Token               string `json:"token"`
 					ExpirationTimestamp string `json:"expirationTimestamp"`
 				} `json:"status"`
 			}
-			g.Expect(json.Unmarshal([]byte(stdout), &answer)).To(Succeed())
-			g.Expect(answer.APIVersion).To(Equal("client.authentication.k8s.io/v1"))
-			g.Expect(answer.Status.Token).To(Equal(test.token))
-			g.Expect(answer.Status.ExpirationTimestamp).To(Equal(test.expiry))
+			g.Expect(json.Unmarshal([]byte(stdout), &output)).To(Succeed())
+			g.Expect(output.APIVersion).To(Equal("client.authentication.k8s.io/v1"))
+			g.Expect(output.Status.Token).To(Equal(test.token))
+			g.Expect(output.Status.ExpirationTimestamp).To(Equal(test.expiry))
 		})
 	}
 }
@@ -191,101 +191,101 @@ func TestRefusals(t *testing.T) {
 		stderr string
 	}{
 		{
-			name:   "a profile cannot name a Secret in a namespace that no flag allows",
+			name:   "a namespace that no flag allows",
 			config: `{"secretRef":{"namespace":"elsewhere","name":"c1"}}`,
 			code:   plugin.ExitFailed,
 			stderr: `secret elsewhere/c1: namespace "elsewhere" is not allowed, see --allowed-namespace`,
 		},
 		{
-			name:   "the plugin's own namespace is not allowed where only others are",
+			name:   "the plugin's own namespace, if only others are allowed",
 			config: `{"secretRef":{"name":"c1"}}`,
 			args:   []string{"--allowed-namespace=elsewhere"},
 			code:   plugin.ExitFailed,
 			stderr: `secret clusters/c1: namespace "clusters" is not allowed, see --allowed-namespace`,
 		},
 		{
-			name:   "a token for the hub itself is not handed out",
+			name:   "a token for the hub itself",
 			config: `{"secretRef":{"name":"own"}}`,
 			code:   plugin.ExitFailed,
 			stderr: `secret clusters/own: a Secret of type kubernetes.io/service-account-token has a token for the hub itself`,
 		},
 		{
-			name:   "a Secret must match the selector",
+			name:   "a Secret that the selector does not match",
 			config: `{"secretRef":{"name":"c1"}}`,
 			args:   []string{"--secret-selector=for=fleet"},
 			code:   plugin.ExitFailed,
 			stderr: `secret clusters/c1: the Secret's labels do not match --secret-selector`,
 		},
 		{
-			name:   "a missing Secret is named",
+			name:   "a missing Secret",
 			config: `{"clusterName":"c7"}`,
 			code:   plugin.ExitFailed,
 			stderr: `secret clusters/c7, key "token": the Secret does not exist`,
 		},
 		{
-			name:   "a missing key is named",
+			name:   "a missing key",
 			config: `{"secretRef":{"name":"c1","key":"nope"}}`,
 			code:   plugin.ExitFailed,
 			stderr: `secret clusters/c1, key "nope": the Secret has no such key`,
 		},
 		{
-			name:   "an empty key is an error",
+			name:   "an empty key",
 			config: `{"secretRef":{"name":"c1","key":"empty"}}`,
 			code:   plugin.ExitFailed,
 			stderr: `secret clusters/c1, key "empty": the key is empty`,
 		},
 		{
-			name:   "an expired token is an error",
+			name:   "an expired token",
 			config: `{"secretRef":{"name":"c1","key":"expired"}}`,
 			code:   plugin.ExitFailed,
 			stderr: `secret clusters/c1, key "expired": the token expired at 2001-09-09T01:46:40Z`,
 		},
 		{
-			name:   "missing rights are said",
+			name:   "missing permissions",
 			config: `{"secretRef":{"namespace":"sealed","name":"c1"}}`,
 			args:   []string{"--allowed-namespace=sealed"},
 			code:   plugin.ExitFailed,
-			stderr: `secret sealed/c1: the plugin may not read the Secret: it needs the verb get on secrets in the namespace`,
+			stderr: `secret sealed/c1: the plugin is not allowed to read the Secret: it needs the verb get on secrets in the namespace`,
 		},
 		{
-			name:   "an unknown field of the config is named",
+			name:   "an unknown field of the config",
 			config: `{"secretRef":{"nam":"c1"}}`,
 			code:   plugin.ExitBadRequest,
-			stderr: `unknown field "nam"`,
+			stderr: `unknown field "secretRef.nam"`,
 		},
 		{
-			name:   "an empty config is an error",
+			name:   "an empty config",
 			config: `{}`,
 			code:   plugin.ExitBadRequest,
 			stderr: `secretRef must be given`,
 		},
 		{
-			name:   "the two forms exclude each other",
+			name:   "two forms",
 			config: `{"clusterName":"c1","secretRef":{"name":"c1"}}`,
 			code:   plugin.ExitBadRequest,
-			stderr: `secretRef and clusterName exclude each other`,
+			stderr: `secretRef and clusterName are mutually exclusive`,
 		},
 		{
-			name:   "a name that is a path is refused",
+			name:   "a name that is a path",
 			config: `{"clusterName":"../../nodes/n1"}`,
 			code:   plugin.ExitBadRequest,
 			stderr: `clusterName: `,
 		},
 		{
-			name:   "a namespace that is a path is refused",
+			name:   "a namespace that is a path",
 			config: `{"secretRef":{"name":"c1","namespace":"clusters/secrets/x"}}`,
 			code:   plugin.ExitBadRequest,
 			stderr: `secretRef.namespace: `,
 		},
 		{
-			name:   "a selector that is none is an error",
+			name:   "an invalid selector",
 			config: `{"clusterName":"c1"}`,
 			args:   []string{"--secret-selector=a b"},
 			code:   plugin.ExitUsage,
 			stderr: `wrong flags: --secret-selector: `,
 		},
 		{
-			name:   "a namespace that is none is an error of usage",
+			name:   "an invalid namespace",
 			config: `{"clusterName":"c1"}`,
 			args:   []string{"--allowed-namespace=*"},
 			code:   plugin.ExitUsage,
@@ -305,7 +305,7 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-func TestSelectorLetsSecretsOfServiceAccountsThrough(t *testing.T) {
+func TestSelectorAllowsServiceAccountTokens(t *testing.T) {
 	g := NewWithT(t)
 	own := secret("clusters", "own", map[string]string{"token": "secret-9"})
 	own.Type = corev1.SecretTypeServiceAccountToken
@@ -318,13 +318,13 @@ func TestSelectorLetsSecretsOfServiceAccountsThrough(t *testing.T) {
 	g.Expect(stdout).To(ContainSubstring(`"secret-9"`))
 }
 
-func TestTheHubMustBeKnown(t *testing.T) {
+func TestHubMustBeKnown(t *testing.T) {
 	g := NewWithT(t)
 	t.Setenv("KUBERNETES_SERVICE_HOST", "")
 	t.Setenv("KUBECONFIG", newHub(t, secret("clusters", "c1", map[string]string{"token": "secret-1"})))
 
 	code, _, stderr := run(t, `{"clusterName":"c1"}`)
-	g.Expect(code).To(Equal(plugin.ExitUsage), "KUBECONFIG is not read")
+	g.Expect(code).To(Equal(plugin.ExitUsage), "KUBECONFIG is ignored")
 	g.Expect(stderr).To(ContainSubstring("wrong flags: not in a cluster: --kubeconfig must be given"))
 
 	code, _, stderr = run(t, `{"clusterName":"c1"}`, "--kubeconfig=/does/not/exist")
@@ -332,7 +332,7 @@ func TestTheHubMustBeKnown(t *testing.T) {
 	g.Expect(stderr).To(ContainSubstring("/does/not/exist"))
 }
 
-func TestOwnCredentialRefusedByTheHub(t *testing.T) {
+func TestHubRejectsThePlugin(t *testing.T) {
 	g := NewWithT(t)
 	kubeconfig := newHub(t)
 	config, err := clientcmd.LoadFromFile(kubeconfig)
@@ -342,5 +342,5 @@ func TestOwnCredentialRefusedByTheHub(t *testing.T) {
 
 	code, _, stderr := run(t, `{"clusterName":"c1"}`, "--kubeconfig="+kubeconfig)
 	g.Expect(code).To(Equal(plugin.ExitFailed))
-	g.Expect(stderr).To(ContainSubstring("the hub does not accept the plugin's own credential"))
+	g.Expect(stderr).To(ContainSubstring("the hub rejects the plugin's own credential"))
 }

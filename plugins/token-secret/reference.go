@@ -13,33 +13,29 @@ import (
 	"github.com/rollcall-dev/rollcall/pkg/credentials/plugin"
 )
 
-// config is what a profile says to the plugin.
+// config is the config in a profile.
 type config struct {
 	SecretRef *reference `json:"secretRef"`
 
-	// ClusterName is the form of an older plugin: a Secret of that name in the
-	// plugin's own namespace, with the key "token".
+	// ClusterName is the form of an older plugin: the key "token" of the Secret
+	// with this name in the plugin's own namespace.
 	ClusterName string `json:"clusterName"`
 
-	// These are the form of another older plugin: a Secret with a kubeconfig.
+	// The form of another older plugin: a Secret with a kubeconfig.
 	Name      string `json:"name"`
 	Namespace string `json:"namespace"`
 	Key       string `json:"key"`
 	Context   string `json:"context"`
 }
 
-// reference names a Secret, and what of it is meant.
+// reference selects a credential in a Secret.
 type reference struct {
-	// Namespace is that of the plugin where it is empty.
-	Namespace string `json:"namespace"`
+	Namespace string `json:"namespace"` // default: the plugin's own
 	Name      string `json:"name"`
-	// Key is found out where it is empty.
-	Key string `json:"key"`
-	// Context is of a kubeconfig, its current context where it is empty.
-	Context string `json:"context"`
+	Key       string `json:"key"`     // default: the first known key
+	Context   string `json:"context"` // of a kubeconfig; default: its current context
 
-	// kubeconfig says that nothing but a kubeconfig is meant.
-	kubeconfig bool
+	kubeconfig bool // the content must be a kubeconfig
 }
 
 // String names the Secret and, if there is one, the key.
@@ -50,8 +46,7 @@ func (r *reference) String() string {
 	return fmt.Sprintf("secret %s/%s, key %q", r.Namespace, r.Name, r.Key)
 }
 
-// decodeReference returns the request's reference, whose namespace may be
-// empty.
+// decodeReference returns the request's reference. The namespace may be empty.
 func decodeReference(request plugin.Request) (*reference, error) {
 	c, err := plugin.DecodeConfig[config](request)
 	if err != nil {
@@ -81,16 +76,16 @@ func decodeReference(request plugin.Request) (*reference, error) {
 	return ref, nil
 }
 
-// reference brings the forms into one. The prefix is that of the fields.
+// reference returns the reference of any form, and the prefix of its fields.
 func (c *config) reference() (ref *reference, prefix string, err error) {
 	flat := c.Name != "" || c.Namespace != "" || c.Key != "" || c.Context != ""
 	switch {
 	case c.SecretRef != nil && c.ClusterName != "":
-		return nil, "", errors.New("secretRef and clusterName exclude each other")
+		return nil, "", errors.New("secretRef and clusterName are mutually exclusive")
 	case c.SecretRef != nil && flat:
-		return nil, "", errors.New("secretRef excludes name, namespace, key and context beside it")
+		return nil, "", errors.New("secretRef must not be combined with name, namespace, key and context")
 	case c.ClusterName != "" && flat:
-		return nil, "", errors.New("clusterName excludes name, namespace, key and context")
+		return nil, "", errors.New("clusterName must not be combined with name, namespace, key and context")
 	case c.SecretRef != nil:
 		return c.SecretRef, "secretRef.", nil
 	case c.ClusterName != "":

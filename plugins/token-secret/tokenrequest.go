@@ -27,16 +27,16 @@ import (
 const (
 	defaultTokenLifetime = time.Hour
 
-	// minTokenLifetime is the least that API servers accept.
+	// minTokenLifetime is the minimum that API servers accept.
 	minTokenLifetime = 10 * time.Minute
 )
 
-// serviceAccount is one of the member cluster.
+// serviceAccount is a service account of the member cluster.
 type serviceAccount struct {
 	namespace, name string
 }
 
-// String returns what --token-service-account takes.
+// String returns the format of --token-service-account.
 func (a serviceAccount) String() string { return a.namespace + "/" + a.name }
 
 func parseServiceAccount(text string) (serviceAccount, error) {
@@ -47,37 +47,28 @@ func parseServiceAccount(text string) (serviceAccount, error) {
 	return serviceAccount{namespace, name}, nil
 }
 
-// ownerOf returns the service account that a token is of, by its claim "sub".
-// The signature is not looked at: the member cluster does so.
+// ownerOf returns the service account in the token's claim "sub". The signature
+// is not verified: the member cluster does that.
 func ownerOf(token string) (serviceAccount, error) {
-	unknown := errors.New("the token does not say which service account it is of, see --token-service-account")
-	parts := strings.Split(token, ".")
-	if len(parts) != 3 {
-		return serviceAccount{}, unknown
-	}
-	payload, err := base64.RawURLEncoding.DecodeString(parts[1])
-	if err != nil {
-		return serviceAccount{}, unknown
-	}
 	var claims struct {
 		Subject string `json:"sub"`
 	}
-	if err := json.Unmarshal(payload, &claims); err != nil {
-		return serviceAccount{}, unknown
+	if parts := strings.Split(token, "."); len(parts) == 3 {
+		payload, err := base64.RawURLEncoding.DecodeString(parts[1])
+		if err != nil || json.Unmarshal(payload, &claims) != nil {
+			claims.Subject = ""
+		}
 	}
 	subject, found := strings.CutPrefix(claims.Subject, "system:serviceaccount:")
-	if !found {
-		return serviceAccount{}, unknown
-	}
 	owner, err := parseServiceAccount(strings.Replace(subject, ":", "/", 1))
-	if err != nil {
-		return serviceAccount{}, unknown
+	if !found || err != nil {
+		return serviceAccount{}, errors.New("the token does not name its service account, see --token-service-account")
 	}
 	return owner, nil
 }
 
-// requestToken has the member cluster issue a token, with the parent as the
-// credential for that.
+// requestToken requests a token from the member cluster, authenticated by the
+// parent.
 func (p *Plugin) requestToken(ctx context.Context, parent *plugin.Credential, cluster *plugin.Cluster) (*plugin.Credential, error) {
 	var account serviceAccount
 	var err error
@@ -116,9 +107,9 @@ func (p *Plugin) requestToken(ctx context.Context, parent *plugin.Credential, cl
 		Into(request)
 	switch {
 	case apierrors.IsUnauthorized(err):
-		return nil, errors.New("the member cluster does not accept it as the parent of a token")
+		return nil, errors.New("the member cluster rejects the credential")
 	case apierrors.IsForbidden(err):
-		return nil, fmt.Errorf("its owner may not request tokens in the member cluster: it needs the verb create on serviceaccounts/token for %s", account)
+		return nil, fmt.Errorf("the credential's owner is not allowed to request tokens in the member cluster: it needs the verb create on serviceaccounts/token for %s", account)
 	case err != nil:
 		return nil, fmt.Errorf("requesting a token for service account %s in the member cluster: %s", account, without(parent.Token, err))
 	case request.Status.Token == "":
@@ -127,8 +118,8 @@ func (p *Plugin) requestToken(ctx context.Context, parent *plugin.Credential, cl
 	return &plugin.Credential{Token: request.Status.Token, Expiry: request.Status.ExpirationTimestamp.Time}, nil
 }
 
-// without returns the error's text, in which a server may have repeated what it
-// was sent.
+// without returns the error's text without the secret, which a server may have
+// repeated.
 func without(secret string, err error) string {
 	if secret == "" {
 		return err.Error()
@@ -136,7 +127,7 @@ func without(secret string, err error) string {
 	return strings.ReplaceAll(err.Error(), secret, "[redacted]")
 }
 
-// memberConfig leads to the cluster as the profile says.
+// memberConfig returns the configuration for the cluster of the profile.
 func memberConfig(parent *plugin.Credential, cluster *plugin.Cluster) (*rest.Config, error) {
 	if address(cluster.Server) == "" {
 		return nil, fmt.Errorf("%w: the cluster's server is not an https URL", plugin.ErrBadRequest)
@@ -163,8 +154,8 @@ func memberConfig(parent *plugin.Credential, cluster *plugin.Cluster) (*rest.Con
 	return config, nil
 }
 
-// restClient returns one for the core group. With one for one group, a program
-// is of half the size of one with the whole clientset.
+// restClient returns a client for the core group. It makes the program half as
+// large as the whole clientset does.
 func (p *Plugin) restClient(config *rest.Config) (*rest.RESTClient, error) {
 	config = rest.CopyConfig(config)
 	config.APIPath = "/api"
@@ -176,9 +167,9 @@ func (p *Plugin) restClient(config *rest.Config) (*rest.RESTClient, error) {
 	if err != nil {
 		return nil, err
 	}
-	// client-go would show the credential wherever a redirect leads.
+	// client-go would send the credential to the target of a redirect.
 	client.CheckRedirect = func(*http.Request, []*http.Request) error {
-		return errors.New("it redirects, which is not followed")
+		return errors.New("the server sent a redirect, which is not followed")
 	}
 	return rest.RESTClientForConfigAndClient(config, client)
 }

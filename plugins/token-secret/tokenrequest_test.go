@@ -28,8 +28,8 @@ func TestTokenRequests(t *testing.T) {
 		args      []string
 		seconds   int64
 		audiences []string
-		text      string // of the error, instead
-		code      int    // the exit code where it is not ExitFailed
+		text      string // of the expected error
+		code      int    // default: ExitFailed
 	}{
 		{name: "the token's own service account, for an hour", token: parent, seconds: 3600},
 		{
@@ -37,13 +37,13 @@ func TestTokenRequests(t *testing.T) {
 			args: []string{"--token-audience=a", "--token-audience=b", "--token-lifetime=15m"}, seconds: 900, audiences: []string{"a", "b"},
 		},
 		{name: "another service account by a flag", token: "opaque", args: []string{"--token-service-account=fleet/controller"}, seconds: 3600},
-		{name: "a token that does not say whose it is", token: "opaque", text: "the token does not say which service account it is of, see --token-service-account"},
-		{name: "a token of a user", token: jwt(`{"sub":"alice"}`), text: "the token does not say which service account it is of"},
-		{name: "a token with a path for a subject", token: jwt(`{"sub":"system:serviceaccount:../..:x"}`), text: "the token does not say which service account it is of"},
-		{name: "a token without the right", token: parent, args: []string{"--token-service-account=kube-system/admin"}, text: "it needs the verb create on serviceaccounts/token for kube-system/admin"},
-		{name: "a token that the member does not know", token: jwt(`{"sub":"system:serviceaccount:fleet:controller","x":1}`), text: "the member cluster does not accept it as the parent of a token"},
-		{name: "too short a lifetime", token: parent, args: []string{"--token-lifetime=1m"}, text: "--token-lifetime: must be at least 10m", code: plugin.ExitUsage},
-		{name: "a service account that is none", token: parent, args: []string{"--token-service-account=x"}, text: `--token-service-account: "x" is not namespace/name of a service account`, code: plugin.ExitUsage},
+		{name: "an opaque token", token: "opaque", text: "the token does not name its service account, see --token-service-account"},
+		{name: "a token of a user", token: jwt(`{"sub":"alice"}`), text: "the token does not name its service account"},
+		{name: "a token whose subject is a path", token: jwt(`{"sub":"system:serviceaccount:../..:x"}`), text: "the token does not name its service account"},
+		{name: "a token without the permission", token: parent, args: []string{"--token-service-account=kube-system/admin"}, text: "it needs the verb create on serviceaccounts/token for kube-system/admin"},
+		{name: "a token that the member rejects", token: jwt(`{"sub":"system:serviceaccount:fleet:controller","x":1}`), text: "the member cluster rejects the credential"},
+		{name: "a lifetime that is too short", token: parent, args: []string{"--token-lifetime=1m"}, text: "--token-lifetime: must be at least 10m", code: plugin.ExitUsage},
+		{name: "an invalid service account", token: parent, args: []string{"--token-service-account=x"}, text: `--token-service-account: "x" is not namespace/name of a service account`, code: plugin.ExitUsage},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			g := NewWithT(t)
@@ -55,7 +55,7 @@ func TestTokenRequests(t *testing.T) {
 			hub := newHub(t, secret("clusters", "c1", map[string]string{"token": test.token}))
 			args := append([]string{"--kubeconfig=" + hub, "--request-token"}, test.args...)
 			code, stdout, stderr := runFor(t, m.cluster(), `{"clusterName":"c1"}`, args...)
-			g.Expect(stdout+stderr).NotTo(ContainSubstring(test.token), "the parent stays where it is")
+			g.Expect(stdout+stderr).NotTo(ContainSubstring(test.token), "the parent is not printed")
 			if test.text != "" {
 				g.Expect(code).To(Equal(cmp.Or(test.code, plugin.ExitFailed)))
 				g.Expect(stderr).To(ContainSubstring(test.text))
@@ -63,7 +63,7 @@ func TestTokenRequests(t *testing.T) {
 				return
 			}
 			g.Expect(stderr).To(BeEmpty())
-			g.Expect(answered(t, stdout)).To(Equal(status{Token: "short-lived", ExpirationTimestamp: "2100-01-01T00:00:00Z"}))
+			g.Expect(printed(t, stdout)).To(Equal(status{Token: "short-lived", ExpirationTimestamp: "2100-01-01T00:00:00Z"}))
 			g.Expect(m.paths).To(Equal([]string{"POST /api/v1/namespaces/fleet/serviceaccounts/controller/token"}))
 			g.Expect(m.requests[0].Kind).To(Equal("TokenRequest"))
 			g.Expect(m.requests[0].Spec.ExpirationSeconds).To(Equal(ptr.To(test.seconds)))
@@ -72,7 +72,7 @@ func TestTokenRequests(t *testing.T) {
 	}
 }
 
-func TestTheParentIsNotSentInClear(t *testing.T) {
+func TestParentNeedsTLS(t *testing.T) {
 	g := NewWithT(t)
 	hub := newHub(t, secret("clusters", "c1", map[string]string{"token": "opaque"}))
 	code, _, stderr := runFor(t, plugin.Cluster{Server: "http://c1"}, `{"clusterName":"c1"}`,
@@ -81,7 +81,7 @@ func TestTheParentIsNotSentInClear(t *testing.T) {
 	g.Expect(stderr).To(ContainSubstring("the cluster's server is not an https URL"))
 }
 
-func TestTheParentGoesToNoServerThatIsNotTrusted(t *testing.T) {
+func TestParentNeedsTrustedServer(t *testing.T) {
 	g := NewWithT(t)
 	parent := jwt(`{"sub":"system:serviceaccount:fleet:controller"}`)
 	m := newMember(t, parent)
@@ -107,10 +107,10 @@ func TestTheParentFollowsNoRedirect(t *testing.T) {
 	code, stdout, stderr := runFor(t, m.cluster(), `{"clusterName":"c1"}`, "--kubeconfig="+hub, "--request-token")
 	g.Expect(code).To(Equal(plugin.ExitFailed))
 	g.Expect(stdout).To(BeEmpty())
-	g.Expect(stderr).To(ContainSubstring("it redirects, which is not followed"))
+	g.Expect(stderr).To(ContainSubstring("the server sent a redirect, which is not followed"))
 }
 
-func TestAMemberThatRepeatsTheParentIsNotQuoted(t *testing.T) {
+func TestParentIsRedactedInErrors(t *testing.T) {
 	g := NewWithT(t)
 	m := newMember(t, "opaque-1")
 	m.Config.Handler = http.HandlerFunc(func(w http.ResponseWriter, request *http.Request) {
@@ -138,10 +138,10 @@ func TestExplain(t *testing.T) {
 	g.Expect(code).To(Equal(plugin.ExitOK))
 	for _, line := range []string{
 		"read Secrets in these namespaces only: clusters",
-		"refuse Secrets whose labels do not match for=fleet",
-		"refuse tokens and client certificates of Secrets without the annotation rollcall.dev/server",
+		"reject Secrets whose labels do not match for=fleet",
+		"reject tokens and client certificates of Secrets without the annotation rollcall.dev/server",
 		"read secret clusters/c1",
-		"request a token of service account that the Secret's token is of for 1h0m0s",
+		"request a token of service account that the Secret's token belongs to for 1h0m0s",
 	} {
 		g.Expect(stdout).To(ContainSubstring(line))
 	}

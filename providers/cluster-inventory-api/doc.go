@@ -1,8 +1,8 @@
 // Copyright The Rollcall Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package clusterinventoryapi provides the clusters that the ClusterProfiles of
-// a hub list (KEP-4322), opened by credential plugins (KEP-5339).
+// Package clusterinventoryapi provides the clusters of a hub's ClusterProfiles
+// (KEP-4322), which it connects with credential plugins (KEP-5339).
 //
 //	resolver, err := credentials.New(credentials.Options{ProviderFile: "providers.json"})
 //	…
@@ -10,11 +10,10 @@
 //	…
 //	mgr, err := mcmanager.New(ctrl.GetConfigOrDie(), provider, mcmanager.Options{})
 //
-// The hub is the manager's local cluster unless Options.Hub names another. The
-// manager starts the provider. A cluster's name is "namespace/name" of its
-// profile, whatever its annotations say, unless Options.ClusterName or
-// Options.TrustAnnotations have it otherwise.
+// The hub is the manager's local cluster unless Options.Hub is set. The manager
+// starts the provider. The name of a cluster is the "namespace/name" of its profile,
+// unless Options.ClusterName or Options.TrustAnnotations is set.
 //
-// What happens to clusters as profiles, credentials and networks change is
-// told by pkg/mc/fleet, which does all the work.
+// Package fleet connects the clusters, and documents how it follows changes of
+// profiles, credentials and networks.
 package clusterinventoryapi

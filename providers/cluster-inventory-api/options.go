@@ -5,12 +5,12 @@ package clusterinventoryapi
 
 import (
 	"context"
-	"time"
+	"errors"
+	"slices"
 
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/client-go/rest"
-	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/cluster"
 
 	"github.com/rollcall-dev/rollcall/pkg/credentials"
@@ -21,89 +21,60 @@ import (
 	"github.com/rollcall-dev/rollcall/providers/cluster-inventory-api/kubeconfigstrategy"
 )
 
-// Options say which clusters are provided and how they are connected. Those of
-// the hub are told by hub.Options in full, those of clusters by fleet.Options.
+// Options configure a Provider.
 type Options struct {
-	// Credentials opens the clusters. Required unless there is a
-	// KubeconfigStrategyOption. The provider does not close it.
+	// Credentials turns a profile into a connection. Required unless
+	// KubeconfigStrategyOption is set. The provider does not close it.
 	Credentials credentials.Method
 
-	// KubeconfigStrategyOption opens the clusters in the place of Credentials.
+	// KubeconfigStrategyOption replaces Credentials.
 	KubeconfigStrategyOption kubeconfigstrategy.Option
 
-	// Hub leads to the cluster with the ClusterProfiles. Defaults to the
-	// manager's local cluster.
+	// Hub is the cluster with the ClusterProfiles. Defaults to the manager's local
+	// cluster.
 	Hub *rest.Config
 
-	// Namespace is one namespace of the hub that is read, besides Namespaces.
-	Namespace string
-
-	// Namespaces of the hub that are read. Defaults, together with Namespace, to
-	// all.
-	Namespaces []string
-
-	// LabelSelector selects the profiles, in the hub's API server. Defaults to
-	// all.
-	LabelSelector labels.Selector
-
-	// FieldSelector selects the profiles by metadata.name and
-	// metadata.namespace, in the hub's API server. Defaults to all.
-	FieldSelector fields.Selector
-
-	// Placement names a decision of a scheduler (KEP-5313): only the clusters
-	// that it has decided on are provided. Defaults to none.
-	Placement *hub.Placement
-
-	// TrustAnnotations lets the hub's profiles name their clusters by the
-	// annotation inventory.AnnotationClusterName, which is ignored otherwise:
-	// whoever may write a profile in one namespace could take the name of a
-	// cluster of another.
+	// Namespace, Namespaces, LabelSelector, FieldSelector, Placement and
+	// TrustAnnotations are those of hub.Options.
+	Namespace        string
+	Namespaces       []string
+	LabelSelector    labels.Selector
+	FieldSelector    fields.Selector
+	Placement        *hub.Placement
 	TrustAnnotations bool
 
-	// Selection selects by what profiles say, in this process. Defaults to all.
+	// Selection selects profiles by their content. Defaults to all.
 	Selection inventory.Selection
 
-	// IsReady says whether the cluster of a profile is to be engaged, after
-	// Selection. It is asked with each version of a profile, between those of
-	// other clusters, and must return at once: no requests, no waiting. The
-	// context ends when the provider does. Defaults to all.
+	// IsReady reports whether the cluster of a profile should be connected. It is
+	// called after Selection for each version of a profile, one profile after the
+	// other, and must return at once, without requests. The context is that of Start.
+	// Defaults to always true.
 	IsReady func(ctx context.Context, clp *inventory.Profile) bool
 
-	// ClusterName names the cluster of a profile. Defaults to
+	// ClusterName returns the cluster name of a profile. Defaults to
 	// inventory.ClusterName: "namespace/name".
 	ClusterName func(clp *inventory.Profile) multicluster.ClusterName
 
-	// ClusterOptions are those of controller-runtime's clusters, for all of them.
+	// ClusterOptions are applied before Connection.ClusterOptions.
 	ClusterOptions []cluster.Option
 
-	// ClusterOptionsFor returns the options for the cluster of a profile, which
-	// are applied after ClusterOptions. It may be called from any goroutine.
-	// Defaults to none.
-	ClusterOptionsFor func(clp *inventory.Profile) []cluster.Option
-
-	// RESTOptions change the rest.Config of each cluster before it is used.
-	RESTOptions []func(cfg *rest.Config) error
-
-	// NewCluster makes the cluster of a profile. It must use the config's
-	// transport. Defaults to cluster.New.
+	// NewCluster is Connection.NewCluster. At most one of both may be set.
 	NewCluster func(ctx context.Context, clp *inventory.Profile, cfg *rest.Config, opts ...cluster.Option) (cluster.Cluster, error)
 
-	// ConnectTimeout bounds one attempt to connect and sync a cluster. Defaults
-	// to 30 s.
-	ConnectTimeout time.Duration
+	// Connection configures how each cluster is connected and monitored.
+	Connection fleet.ConnectionOptions
+}
 
-	// StartupLimit bounds how many clusters connect or list at once. Defaults to
-	// 32. Less than zero means no bound.
-	StartupLimit int
-
-	// Probe says how the health of engaged clusters is watched. Its fields have
-	// defaults of their own.
-	Probe fleet.ProbeOptions
-
-	// MinBackoff and MaxBackoff bound the wait after a failed attempt. They
-	// default to 1 s and 5 min.
-	MinBackoff, MaxBackoff time.Duration
-
-	// Clock is what the fleet goes by. It is for tests. Defaults to the real one.
-	Clock clock.WithTickerAndDelayedExecution
+// connection returns Connection with the options of the top level.
+func (o *Options) connection() (fleet.ConnectionOptions, error) {
+	connection := o.Connection
+	connection.ClusterOptions = slices.Concat(o.ClusterOptions, connection.ClusterOptions)
+	if o.NewCluster != nil {
+		if connection.NewCluster != nil {
+			return connection, errors.New("set either Options.NewCluster or Options.Connection.NewCluster")
+		}
+		connection.NewCluster = o.NewCluster
+	}
+	return connection, nil
 }

@@ -14,16 +14,15 @@ import (
 	"github.com/rollcall-dev/rollcall/pkg/mc/multicluster"
 )
 
-// Provider provides the clusters of a hub's ClusterProfiles. All methods may
-// be called from any goroutine.
+// Provider provides the clusters of a hub's ClusterProfiles. All methods may be
+// called concurrently.
 type Provider struct {
 	*fleet.Fleet
 	source   *source
-	strategy *strategyMethod // nil if there is none
+	strategy *strategyMethod // nil without a strategy that depends on the hub
 
-	mu       sync.Mutex // guards what follows
-	setUp    bool
-	setUpErr error
+	mu      sync.Mutex // guards isSetUp
+	isSetUp bool
 }
 
 var (
@@ -31,7 +30,7 @@ var (
 	_ multicluster.ProviderRunnable = &Provider{}
 )
 
-// New returns a provider. It does nothing before its manager starts.
+// New returns a provider, which the manager starts.
 func New(opts Options) (*Provider, error) {
 	p, err := newProvider(opts)
 	if err != nil {
@@ -49,20 +48,12 @@ func newProvider(opts Options) (*Provider, error) {
 	if err != nil {
 		return nil, err
 	}
+	connection, err := opts.connection()
+	if err != nil {
+		return nil, err
+	}
 	f, err := fleet.New(fleet.Options{
-		Source:            source,
-		Credentials:       method,
-		ClusterName:       opts.ClusterName,
-		RESTOptions:       opts.RESTOptions,
-		ClusterOptions:    opts.ClusterOptions,
-		ClusterOptionsFor: opts.ClusterOptionsFor,
-		NewCluster:        opts.NewCluster,
-		ConnectTimeout:    opts.ConnectTimeout,
-		StartupLimit:      opts.StartupLimit,
-		Probe:             opts.Probe,
-		MinBackoff:        opts.MinBackoff,
-		MaxBackoff:        opts.MaxBackoff,
-		Clock:             opts.Clock,
+		Source: source, Credentials: method, ClusterName: opts.ClusterName, Connection: connection,
 	})
 	if err != nil {
 		return nil, err
@@ -70,31 +61,31 @@ func newProvider(opts Options) (*Provider, error) {
 	return &Provider{Fleet: f, source: source, strategy: strategy}, nil
 }
 
-// SetupWithManager makes the manager's local cluster the hub unless
-// Options.Hub names one. A program needs to call it only if the provider is
-// not itself the manager's provider but part of one. It may be called more than
-// once; the first call counts, also where it has failed: part of what it sets
-// up may be the manager's already.
+// SetupWithManager makes the manager's local cluster the hub unless Options.Hub
+// is set. The manager calls it for its own provider; a program calls it for a
+// provider that is part of another one. After the first success further calls do
+// nothing.
 func (p *Provider) SetupWithManager(mgr mcmanager.Manager) error {
 	if mgr == nil {
 		return errors.New("cluster inventory API provider: the manager must not be nil")
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if !p.setUp {
-		p.setUp = true
-		p.source.defaultHub(mgr.GetLocalManager().GetConfig())
-		if p.strategy != nil {
-			p.setUpErr = p.strategy.setUp(p, mgr)
+	if p.isSetUp {
+		return nil
+	}
+	local := mgr.GetLocalManager()
+	p.source.defaultHub(local.GetConfig())
+	if p.strategy != nil {
+		if err := p.strategy.setUp(local, p.Recheck); err != nil {
+			return fmt.Errorf("cluster inventory API provider: cannot be set up: %w", err)
 		}
 	}
-	if p.setUpErr != nil {
-		return fmt.Errorf("cluster inventory API provider: cannot be set up: %w", p.setUpErr)
-	}
+	p.isSetUp = true
 	return nil
 }
 
-// Start is called by the manager.
+// Start implements multicluster.ProviderRunnable. The manager calls it.
 func (p *Provider) Start(ctx context.Context, aware multicluster.Aware) error {
 	if mgr, ok := aware.(mcmanager.Manager); ok {
 		if err := p.SetupWithManager(mgr); err != nil {
@@ -102,7 +93,7 @@ func (p *Provider) Start(ctx context.Context, aware multicluster.Aware) error {
 		}
 	}
 	if p.source.hub.Load() == nil {
-		return multicluster.TerminalError(errors.New("cluster inventory API provider: no hub known: set Options.Hub or call SetupWithManager"))
+		return multicluster.TerminalError(errors.New("cluster inventory API provider: no hub: set Options.Hub or call SetupWithManager"))
 	}
 	return p.Fleet.Start(ctx, aware)
 }

@@ -14,24 +14,24 @@ import (
 	clusterinventoryapi "github.com/rollcall-dev/rollcall/providers/cluster-inventory-api"
 )
 
-func TestOptionsThatMakeNoSenseAreRefusedAtOnce(t *testing.T) {
+func TestInvalidOptions(t *testing.T) {
 	method := struct{ credentials.Method }{}
 	for _, tc := range []struct {
 		name    string
 		options clusterinventoryapi.Options
-		says    string
+		want    string
 	}{
 		{"no credentials", clusterinventoryapi.Options{}, "Options.Credentials"},
-		{"a selection of an unknown health", clusterinventoryapi.Options{
+		{"an invalid selection", clusterinventoryapi.Options{
 			Credentials: method, Selection: inventory.Selection{Health: []inventory.HealthStatus{"Fine"}},
-		}, `no health "Fine"`},
-		{"a placement without a decision", clusterinventoryapi.Options{
+		}, `unknown health "Fine"`},
+		{"an invalid placement", clusterinventoryapi.Options{
 			Credentials: method, Placement: &hub.Placement{Namespace: "fleet"},
 		}, "Placement.DecisionKey"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			_, err := clusterinventoryapi.New(tc.options)
-			NewWithT(t).Expect(err).To(MatchError(ContainSubstring(tc.says)))
+			NewWithT(t).Expect(err).To(MatchError(ContainSubstring(tc.want)))
 		})
 	}
 }

@@ -13,17 +13,20 @@ import (
 	"github.com/rollcall-dev/rollcall/pkg/inventory/hub"
 )
 
-// source is the fleet's.
+// source is the fleet's source: a hub that may not be known before Run.
 type source struct {
 	options  hub.Options
 	selected inventory.Predicate
 	isReady  func(ctx context.Context, clp *inventory.Profile) bool // nil for all
-	hub      atomic.Pointer[rest.Config]                            // nil until it is known
+	hub      atomic.Pointer[rest.Config]
 }
 
 func newSource(opts Options) (*source, error) {
 	selected, err := opts.Selection.Predicate()
 	if err != nil {
+		return nil, err
+	}
+	if err := opts.Placement.Validate(); err != nil {
 		return nil, err
 	}
 	s := &source{selected: selected, isReady: opts.IsReady, options: hub.Options{
@@ -34,14 +37,11 @@ func newSource(opts Options) (*source, error) {
 		Placement:        opts.Placement,
 		TrustAnnotations: opts.TrustAnnotations,
 	}}
-	if err := opts.Placement.Validate(); err != nil {
-		return nil, err
-	}
 	s.defaultHub(opts.Hub)
 	return s, nil
 }
 
-// defaultHub makes the config that of the hub unless one is known.
+// defaultHub sets the hub's config unless it is set already.
 func (s *source) defaultHub(config *rest.Config) {
 	if config != nil {
 		s.hub.CompareAndSwap(nil, config)

@@ -6,49 +6,50 @@ package clusterinventoryapi
 import (
 	"context"
 	"errors"
-	"fmt"
 	"sync/atomic"
 
-	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"k8s.io/client-go/util/workqueue"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	ctrlsource "sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/rollcall-dev/rollcall/pkg/credentials"
 	"github.com/rollcall-dev/rollcall/pkg/inventory"
-	mcmanager "github.com/rollcall-dev/rollcall/pkg/mc/manager"
 	"github.com/rollcall-dev/rollcall/providers/cluster-inventory-api/kubeconfigstrategy"
 )
 
-// strategyMethod makes a strategy a credentials.Method.
+// strategyMethod is the credentials.Method of a strategy that depends on the hub.
 type strategyMethod struct {
-	kubeconfigstrategy.Interface
-	hub atomic.Pointer[client.Client] // from the manager
+	strategy kubeconfigstrategy.Interface
+	hub      atomic.Pointer[client.Client]
 }
 
-// newMethod returns what opens the clusters.
+// newMethod returns the credential method of the options, which may be a
+// strategyMethod.
 func newMethod(opts Options) (credentials.Method, *strategyMethod, error) {
-	if opts.Credentials != nil {
-		if opts.KubeconfigStrategyOption != (kubeconfigstrategy.Option{}) {
-			return nil, nil, errors.New("set either Options.Credentials or Options.KubeconfigStrategyOption")
-		}
+	hasStrategy := opts.KubeconfigStrategyOption != (kubeconfigstrategy.Option{})
+	switch {
+	case opts.Credentials != nil && hasStrategy:
+		return nil, nil, errors.New("set either Options.Credentials or Options.KubeconfigStrategyOption")
+	case opts.Credentials != nil:
 		return opts.Credentials, nil, nil
-	}
-	if opts.KubeconfigStrategyOption == (kubeconfigstrategy.Option{}) {
+	case !hasStrategy:
 		return nil, nil, errors.New("must specify Options.Credentials")
 	}
-	// The strategy lives as long as the provider, which ends with the process.
+	// The strategy lives as long as the process, as a provider cannot be closed.
 	strategy, err := kubeconfigstrategy.New(context.Background(), opts.KubeconfigStrategyOption)
 	if err != nil {
 		return nil, nil, err
 	}
-	if opts.Hub != nil && len(strategy.CustomWatches()) > 0 {
-		return nil, nil, errors.New("a strategy that watches the hub needs the hub to be the manager's local cluster: leave Options.Hub out")
-	}
-	s := &strategyMethod{Interface: strategy}
 	if method, ok := strategy.(credentials.Method); ok {
-		return method, s, nil
+		return method, nil, nil
 	}
+	if opts.Hub != nil {
+		return nil, nil, errors.New("a strategy that reads the hub requires that the hub is the manager's local cluster: do not set Options.Hub")
+	}
+	s := &strategyMethod{strategy: strategy}
 	return s, s, nil
 }
 
@@ -56,46 +57,56 @@ func newMethod(opts Options) (credentials.Method, *strategyMethod, error) {
 func (s *strategyMethod) Resolve(ctx context.Context, profile *inventory.Profile) (*credentials.Access, error) {
 	hub := s.hub.Load()
 	if hub == nil {
-		return nil, errors.New("the hub is not known yet: SetupWithManager has not been called")
+		return nil, errors.New("the hub is not known: call SetupWithManager")
 	}
-	config, err := s.GetKubeConfig(ctx, *hub, profile)
+	config, err := s.strategy.GetKubeConfig(ctx, *hub, profile)
 	if err != nil {
 		return nil, err
 	}
 	return credentials.FromRESTConfig(config), nil
 }
 
-// setUp gives the strategy its hub, and has profiles resolved again after the
-// events that it cares for.
-func (s *strategyMethod) setUp(p *Provider, mgr mcmanager.Manager) error {
-	local := mgr.GetLocalManager()
+// setUp sets the hub, and adds a runnable that rechecks profiles after events of
+// the strategy's CustomWatches.
+func (s *strategyMethod) setUp(local manager.Manager, recheck func(inventory.Key)) error {
 	hub := local.GetClient()
 	s.hub.Store(&hub)
-	watches := s.CustomWatches()
-	if len(watches) == 0 {
-		return nil
-	}
-	b := builder.ControllerManagedBy(local).
-		Named("cluster-inventory-api-credentials").
-		WithOptions(controller.Options{
-			// Several providers may be set up with one manager.
-			SkipNameValidation: new(true),
-			// The provider may run on replicas that are not elected. Where it
-			// waits for the election, there are no clusters and nothing to do.
-			NeedLeaderElection: new(false),
-		})
-	for _, w := range watches {
-		b = b.Watches(w.Object, w.EventHandler, w.Opts...)
-	}
-	if err := b.Complete(p); err != nil {
-		return fmt.Errorf("cannot watch what credentials depend on: %w", err)
-	}
-	return nil
+	return local.Add(&rechecker{cache: local.GetCache(), watches: s.strategy.CustomWatches(), recheck: recheck})
 }
 
-// Reconcile has the access of the profile that the request names resolved
-// again. The provider calls it after events of its strategy's CustomWatches; a
-// program may do so when it knows that a cluster's credentials have changed.
+// rechecker is a manager.Runnable that rechecks profiles after events of watches.
+type rechecker struct {
+	cache   cache.Cache
+	watches []kubeconfigstrategy.CustomWatch
+	recheck func(inventory.Key)
+}
+
+// NeedLeaderElection implements manager.LeaderElectionRunnable: the provider may
+// run on replicas that are not elected.
+func (r *rechecker) NeedLeaderElection() bool { return false }
+
+// Start implements manager.Runnable.
+func (r *rechecker) Start(ctx context.Context) error {
+	queue := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]())
+	defer queue.ShutDown()
+	defer context.AfterFunc(ctx, queue.ShutDown)()
+	for _, watch := range r.watches {
+		if err := ctrlsource.Kind(r.cache, watch.Object, watch.EventHandler).Start(ctx, queue); err != nil {
+			return err
+		}
+	}
+	for {
+		req, shutdown := queue.Get()
+		if shutdown {
+			return nil
+		}
+		r.recheck(req.NamespacedName)
+		queue.Done(req)
+	}
+}
+
+// Reconcile resolves the credentials of the profile that the request names again.
+// A program calls it when it knows that they have changed.
 func (p *Provider) Reconcile(_ context.Context, req reconcile.Request) (reconcile.Result, error) {
 	p.Recheck(req.NamespacedName)
 	return reconcile.Result{}, nil

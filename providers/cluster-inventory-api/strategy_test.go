@@ -54,7 +54,7 @@ func secretProvider(t *testing.T) *clusterinventoryapi.Provider {
 	return provider
 }
 
-// secretWith returns a Secret that opens the profile's cluster.
+// secretWith returns a Secret with the config for the profile default/eu.
 func secretWith(g *WithT, config *rest.Config) *corev1.Secret {
 	return &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "eu-kubeconfig", Labels: map[string]string{
@@ -74,7 +74,7 @@ func run(t *testing.T, mgr mcmanager.Manager) {
 	t.Cleanup(func() {
 		cancel()
 		if err := <-ended; err != nil {
-			t.Errorf("the manager failed: %v", err)
+			t.Errorf("manager failed: %v", err)
 		}
 	})
 }
@@ -88,30 +88,30 @@ func stateOf(provider *clusterinventoryapi.Provider) func() fleet.State {
 	}
 }
 
-func TestClustersAreOpenedByKubeconfigsInSecrets(t *testing.T) {
+func TestSecretStrategy(t *testing.T) {
 	g := NewWithT(t)
 	hub, member, provider := secretHub(t), mctest.New(t), secretProvider(t)
 	mgr, err := mcmanager.New(hub.Config(), provider, mcmanager.Options{Metrics: metricsserver.Options{BindAddress: "0"}})
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(provider.SetupWithManager(mgr)).To(Succeed())
-	g.Expect(provider.SetupWithManager(mgr)).To(Succeed(), "the first call counts")
+	g.Expect(provider.SetupWithManager(mgr)).To(Succeed(), "a second call does nothing")
 	run(t, mgr)
-	g.Eventually(stateOf(provider)).WithTimeout(patience).Should(Equal(fleet.Backoff), "there is no Secret yet")
+	g.Eventually(stateOf(provider)).WithTimeout(timeout).Should(Equal(fleet.Backoff), "the Secret does not exist yet")
 	g.Expect(provider.Status()[0].LastError).To(ContainSubstring("no Secret"))
 
 	secret := secretWith(g, member.Config())
 	g.Expect(hub.Create(secret)).To(Succeed())
-	g.Eventually(stateOf(provider)).WithTimeout(patience).Should(Equal(fleet.Ready), "the Secret's event ends the wait")
+	g.Eventually(stateOf(provider)).WithTimeout(timeout).Should(Equal(fleet.Ready), "the event of the Secret ends the backoff")
 	cl, err := mgr.GetCluster(t.Context(), "default/eu")
 	g.Expect(err).NotTo(HaveOccurred())
 
-	member.AddToken("new", "somebody", "system:masters")
+	member.AddToken("new", "user", "system:masters")
 	secret.Data[kubeconfigstrategy.SecretDataKeyKubeConfig] = kubeconfig(g, member.ConfigFor("new"))
 	g.Expect(hub.Update(secret)).To(Succeed())
-	g.Eventually(func() string { return cl.GetConfig().BearerToken }).WithTimeout(patience).Should(Equal("new"), "the cluster outlives its kubeconfig")
+	g.Eventually(func() string { return cl.GetConfig().BearerToken }).WithTimeout(timeout).Should(Equal("new"), "the cluster is not replaced")
 }
 
-func TestACacheOfTheSecretsForThisConsumerIsEnough(t *testing.T) {
+func TestSecretStrategyWithLimitedCache(t *testing.T) {
 	g := NewWithT(t)
 	hub, member, provider := secretHub(t), mctest.New(t), secretProvider(t)
 	forOthers := secretWith(g, member.Config())
@@ -130,13 +130,13 @@ func TestACacheOfTheSecretsForThisConsumerIsEnough(t *testing.T) {
 	})
 	g.Expect(err).NotTo(HaveOccurred())
 	run(t, mgr)
-	g.Eventually(stateOf(provider)).WithTimeout(patience).Should(Equal(fleet.Ready))
+	g.Eventually(stateOf(provider)).WithTimeout(timeout).Should(Equal(fleet.Ready))
 	held := &corev1.SecretList{}
 	g.Expect(mgr.GetLocalManager().GetClient().List(t.Context(), held)).To(Succeed())
 	g.Expect(held.Items).To(HaveLen(1))
 }
 
-func TestReplicasThatAreNotElectedFollowSecretsToo(t *testing.T) {
+func TestSecretStrategyWithoutElection(t *testing.T) {
 	for _, early := range []bool{false, true} {
 		t.Run(map[bool]string{false: "set up by the manager", true: "set up by the program"}[early], func(t *testing.T) {
 			g := NewWithT(t)
@@ -159,31 +159,31 @@ func TestReplicasThatAreNotElectedFollowSecretsToo(t *testing.T) {
 				return mgr, provider
 			}
 			leader, _ := replica()
-			g.Eventually(leader.Elected()).WithTimeout(patience).Should(BeClosed())
+			g.Eventually(leader.Elected()).WithTimeout(timeout).Should(BeClosed())
 			other, provider := replica()
-			g.Eventually(stateOf(provider)).WithTimeout(patience).Should(Equal(fleet.Ready))
+			g.Eventually(stateOf(provider)).WithTimeout(timeout).Should(Equal(fleet.Ready))
 			cl, err := other.GetCluster(t.Context(), "default/eu")
 			g.Expect(err).NotTo(HaveOccurred())
 
-			member.AddToken("new", "somebody", "system:masters")
+			member.AddToken("new", "user", "system:masters")
 			secret.Data[kubeconfigstrategy.SecretDataKeyKubeConfig] = kubeconfig(g, member.ConfigFor("new"))
 			g.Expect(hub.Update(secret)).To(Succeed())
-			g.Eventually(func() string { return cl.GetConfig().BearerToken }).WithTimeout(patience).Should(Equal("new"))
+			g.Eventually(func() string { return cl.GetConfig().BearerToken }).WithTimeout(timeout).Should(Equal("new"))
 			g.Expect(other.Elected()).NotTo(BeClosed())
 		})
 	}
 }
 
-func TestStrategiesThatMakeNoSenseAreRefused(t *testing.T) {
+func TestInvalidStrategies(t *testing.T) {
 	secret := kubeconfigstrategy.Option{Secret: &kubeconfigstrategy.SecretStrategyOption{ConsumerName: "test"}}
 	for _, tc := range []struct {
 		name string
 		opts clusterinventoryapi.Options
 		want string
 	}{
-		{"none at all", clusterinventoryapi.Options{}, "must specify Options.Credentials"},
-		{"both ways", clusterinventoryapi.Options{Credentials: &credentials.Resolver{}, KubeconfigStrategyOption: secret}, "set either"},
-		{"Secrets of another hub than the manager's", clusterinventoryapi.Options{Hub: &rest.Config{}, KubeconfigStrategyOption: secret}, "leave Options.Hub out"},
+		{"none", clusterinventoryapi.Options{}, "must specify Options.Credentials"},
+		{"credentials and a strategy", clusterinventoryapi.Options{Credentials: &credentials.Resolver{}, KubeconfigStrategyOption: secret}, "set either"},
+		{"Secrets of a hub other than the manager's cluster", clusterinventoryapi.Options{Hub: &rest.Config{}, KubeconfigStrategyOption: secret}, "do not set Options.Hub"},
 		{"two strategies", clusterinventoryapi.Options{KubeconfigStrategyOption: kubeconfigstrategy.Option{
 			Secret: secret.Secret, AccessProvider: &kubeconfigstrategy.AccessProviderOption{Provider: &access.Config{}},
 		}}, "exactly one"},
@@ -195,7 +195,7 @@ func TestStrategiesThatMakeNoSenseAreRefused(t *testing.T) {
 	}
 }
 
-const patience = 30 * time.Second
+const timeout = 30 * time.Second
 
 // kubeconfig returns the configuration as a kubeconfig.
 func kubeconfig(g *WithT, config *rest.Config) []byte {

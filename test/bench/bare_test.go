@@ -23,8 +23,8 @@ import (
 	"github.com/rollcall-dev/rollcall/pkg/mc/mctest"
 )
 
-// bare is what one writes by hand on controller-runtime: one controller with
-// its priority queue, fed by a Kind source of each cluster's cache.
+// bare is a controller written by hand on controller-runtime, with its priority
+// queue and a Kind source for each cluster's cache.
 type bare struct {
 	tb         testing.TB
 	controller controller.TypedController[bareRequest]
@@ -34,10 +34,10 @@ type bare struct {
 	running    sync.WaitGroup
 
 	mu     sync.Mutex        // guards joined
-	joined map[string]func() // by cluster: takes it away
+	joined map[string]func() // stops a cluster, by name
 }
 
-// bareRequest is a request with the cluster that it is about.
+// bareRequest is a request with the name of its cluster.
 type bareRequest struct {
 	reconcile.Request
 	cluster string
@@ -59,8 +59,8 @@ func startBare(tb testing.TB, _ *mctest.Cluster, o observer) contender {
 	b := &bare{tb: tb, controller: c, filter: o.filter(), joined: map[string]func(){}}
 	b.ctx, b.cancel = context.WithCancel(context.Background())
 
-	// A source that is watched before the controller has started would be
-	// waited for, and the controller would fail with a cluster that is dead.
+	// The controller waits for sources that are added before it starts, and
+	// would fail because of a dead cluster.
 	started := make(chan struct{})
 	err = c.Watch(source.TypedFunc[bareRequest](func(context.Context, workqueue.TypedRateLimitingInterface[bareRequest]) error {
 		close(started)
@@ -81,7 +81,7 @@ func startBare(tb testing.TB, _ *mctest.Cluster, o observer) contender {
 func (b *bare) join(c *mctest.Cluster) {
 	cl, err := cluster.New(c.Config())
 	if err != nil {
-		b.tb.Errorf("cannot make %s: %v", c.Name(), err)
+		b.tb.Errorf("cannot create the cluster for %s: %v", c.Name(), err)
 		return
 	}
 	ctx, cancel := context.WithCancel(b.ctx)
@@ -117,7 +117,7 @@ func (b *bare) stop() {
 	b.running.Wait()
 }
 
-// enqueueFor enqueues the event's object as one of the cluster.
+// enqueueFor enqueues the event's object with the name of the cluster.
 func enqueueFor(cluster string) handler.TypedEventHandler[client.Object, bareRequest] {
 	type queue = workqueue.TypedRateLimitingInterface[bareRequest]
 	add := func(q queue, obj client.Object) {

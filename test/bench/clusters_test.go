@@ -13,11 +13,11 @@ import (
 	"github.com/rollcall-dev/rollcall/pkg/mc/mctest"
 )
 
-// first is the name of the ConfigMap that each cluster has at its start.
+// first is the name of the ConfigMap that each cluster has from the start.
 const first = "first"
 
-// newFleet starts clusters that have one ConfigMap each, and that remember
-// enough writes for the largest burst.
+// newFleet starts clusters with one ConfigMap each, and with a history that is
+// long enough for the largest burst.
 func newFleet(tb testing.TB, n int) *mctest.Fleet {
 	tb.Helper()
 	return mctest.NewFleet(tb, n, mctest.Options{
@@ -32,15 +32,15 @@ func closeFleet(f *mctest.Fleet) {
 	}
 }
 
-// joinAll has the contender reconcile all clusters.
+// joinAll adds all clusters to the contender.
 func joinAll(c contender, clusters []*mctest.Cluster) {
 	for _, cl := range clusters {
 		c.join(cl)
 	}
 }
 
-// burst creates n objects in each cluster while nobody is told of them. Release
-// has all watches deliver at once.
+// burst creates n objects in each cluster while watches are silent. Release
+// lets all watches deliver at once.
 func burst(tb testing.TB, name string, n int, clusters ...*mctest.Cluster) (release func()) {
 	tb.Helper()
 	lifts := make([]func(), 0, len(clusters))

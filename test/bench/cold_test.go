@@ -8,24 +8,23 @@ import (
 	"time"
 
 	"github.com/rollcall-dev/rollcall/pkg/mc/mctest"
-	"github.com/rollcall-dev/rollcall/test/internal/measure"
 )
 
-// coldStart measures from nothing to a reconcile in every cluster, and what is
-// held then.
+// coldStart measures the time from nothing to a reconcile in every cluster, and
+// what the process holds then.
 func coldStart(tb testing.TB, start contestant, s size) []float64 {
 	tb.Helper()
 	home, fleet := mctest.New(tb), newFleet(tb, s.clusters)
 	defer closeFleet(fleet)
 	r := newRecord()
 
-	before := measure.Settled()
-	cpu, began := measure.CPUTime(), time.Now()
+	before := settled()
+	cpu, began := cpuTime(), time.Now()
 	c := start(tb, home, observer{reconcile: r.reconcile})
 	joinAll(c, fleet.Clusters())
 	r.await(tb, s.clusters)
-	took, cpu := time.Since(began), measure.CPUTime()-cpu
-	after := measure.Settled()
+	took, cpu := time.Since(began), cpuTime()-cpu
+	after := settled()
 	requests := 0
 	for _, cl := range fleet.Clusters() {
 		requests += cl.Requests("", "")
@@ -35,8 +34,8 @@ func coldStart(tb testing.TB, start contestant, s size) []float64 {
 	n := float64(s.clusters)
 	return []float64{
 		took.Seconds(), cpu.Seconds(),
-		float64(after.Heap-before.Heap) / n,
-		float64(after.Goroutines-before.Goroutines) / n,
+		float64(after.heap-before.heap) / n,
+		float64(after.goroutines-before.goroutines) / n,
 		float64(requests) / n,
 	}
 }

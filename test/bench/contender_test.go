@@ -12,7 +12,7 @@ import (
 	"github.com/rollcall-dev/rollcall/pkg/mc/mctest"
 )
 
-// workers is how many reconciles run at a time.
+// workers is the number of concurrent reconciles.
 const workers = 10
 
 // contender runs one controller of ConfigMaps over clusters that come and go.
@@ -26,19 +26,19 @@ type contender interface {
 	stop()
 }
 
-// contestant starts a contender, whose home is a cluster that is not reconciled.
-// Each event of a ConfigMap in the others leads to a reconcile.
+// contestant starts a contender. Its home is a cluster that is not reconciled.
+// In the others, each event of a ConfigMap causes a reconcile.
 type contestant func(tb testing.TB, home *mctest.Cluster, o observer) contender
 
-// observer is told of what a contender does. It is called from any goroutine.
+// observer observes a contender. It is called from any goroutine.
 type observer struct {
 	reconcile func(object)
-	// delivered, if any, is told the name of an event's object, in whatever
-	// cluster that is, as soon as the cache knows of it.
+	// delivered, if set, is called with the name of an event's object as soon as
+	// the cache delivers it.
 	delivered func(name string)
 }
 
-// filter tells of what is delivered, and lets it pass.
+// filter calls delivered, and lets all events pass.
 func (o observer) filter() predicate.Predicate {
 	return predicate.NewPredicateFuncs(func(obj client.Object) bool {
 		if o.delivered != nil {

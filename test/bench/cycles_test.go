@@ -9,14 +9,13 @@ import (
 	"time"
 
 	"github.com/rollcall-dev/rollcall/pkg/mc/mctest"
-	"github.com/rollcall-dev/rollcall/test/internal/measure"
 )
 
-// together is how many clusters join and leave at the same time.
+// together is the number of clusters that join and leave at the same time.
 const together = 10
 
-// cycles has clusters join, be reconciled and leave, over and over, and looks
-// at what remains.
+// cycles lets clusters join, be reconciled and leave many times, and measures
+// what remains.
 func cycles(tb testing.TB, start contestant, s size) []float64 {
 	tb.Helper()
 	home, fleet := mctest.New(tb), newFleet(tb, together)
@@ -45,9 +44,9 @@ func cycles(tb testing.TB, start contestant, s size) []float64 {
 	}
 
 	each := max(s.cycles/together, 1)
-	before, began := measure.Settled(), time.Now()
+	before, began := settled(), time.Now()
 	run(each)
-	took, first := time.Since(began), measure.Settled()
+	took, first := time.Since(began), settled()
 	watches := 0
 	for _, cl := range fleet.Clusters() {
 		watches += cl.OpenWatches("")
@@ -56,49 +55,49 @@ func cycles(tb testing.TB, start contestant, s size) []float64 {
 	if each*together >= full.cycles {
 		last = subsided(before)
 	}
-	perCycle := func(r measure.Resources) float64 { return float64(r.Heap-before.Heap) / float64(each*together) }
+	perCycle := func(r resources) float64 { return float64(r.heap-before.heap) / float64(each*together) }
 	return []float64{
 		took.Seconds() / float64(each),
-		float64(last.Goroutines - before.Goroutines),
+		float64(last.goroutines - before.goroutines),
 		float64(watches),
 		perCycle(last), perCycle(first),
 	}
 }
 
-// idle is how long net/http keeps a connection that is not used.
+// idle is the time for which net/http keeps an unused connection.
 const idle = 90 * time.Second
 
-// subsided waits until the process holds no more than before, or until what is
-// left is there to stay.
-func subsided(before measure.Resources) measure.Resources {
-	look := time.NewTicker(5 * time.Second)
-	defer look.Stop()
-	for end := time.Now().Add(idle + 15*time.Second); ; <-look.C {
-		now := measure.Settled()
-		if now.Goroutines <= before.Goroutines && now.Heap <= before.Heap || time.Now().After(end) {
+// subsided waits until the process holds no more than before, or until all
+// connections must have been closed.
+func subsided(before resources) resources {
+	tick := time.NewTicker(5 * time.Second)
+	defer tick.Stop()
+	for end := time.Now().Add(idle + 15*time.Second); ; <-tick.C {
+		now := settled()
+		if now.goroutines <= before.goroutines && now.heap <= before.heap || time.Now().After(end) {
 			return now
 		}
 	}
 }
 
-// cycle has a cluster join, be reconciled once and leave.
+// cycle lets a cluster join, be reconciled once and leave.
 func cycle(tb testing.TB, c contender, cl *mctest.Cluster, reconciled <-chan struct{}) {
-	timeout := time.After(patience)
+	timeout := time.After(waitLimit)
 	c.join(cl)
 	select {
 	case <-reconciled:
 	case <-timeout:
-		tb.Errorf("%s has not been reconciled after %v", cl.Name(), patience)
+		tb.Errorf("%s has not been reconciled after %v", cl.Name(), waitLimit)
 		return
 	}
 	c.leave(cl)
-	look := time.NewTicker(time.Millisecond)
-	defer look.Stop()
+	tick := time.NewTicker(time.Millisecond)
+	defer tick.Stop()
 	for cl.OpenWatches("") > 0 {
 		select {
-		case <-look.C:
+		case <-tick.C:
 		case <-timeout:
-			tb.Errorf("%s has open watches %v after it left", cl.Name(), patience)
+			tb.Errorf("%s has open watches %v after it left", cl.Name(), waitLimit)
 			return
 		}
 	}

@@ -8,27 +8,27 @@ import (
 	"time"
 
 	"github.com/rollcall-dev/rollcall/pkg/mc/mctest"
-	"github.com/rollcall-dev/rollcall/test/internal/measure"
 )
 
-// deadClusters measures how long nineteen of twenty clusters take from nothing
-// to a reconcile in each, while the others are well and while they are dead.
+// deadClusters measures the time from nothing to a reconcile in each of nineteen
+// of twenty clusters, while the others are healthy and while they are dead.
 func deadClusters(tb testing.TB, start contestant, s size) []float64 {
 	tb.Helper()
-	well := healthyUp(tb, start, s.clusters, false)
+	healthy := healthyUp(tb, start, s.clusters, false)
 	dead := healthyUp(tb, start, s.clusters, true)
-	return []float64{well.Seconds(), dead.Seconds(), dead.Seconds() / well.Seconds()}
+	return []float64{healthy.Seconds(), dead.Seconds(), dead.Seconds() / healthy.Seconds()}
 }
 
-// healthyUp lets every twentieth cluster hang or, in turns, refuse connections.
+// healthyUp measures that time. If dead is set, every twentieth cluster hangs or
+// refuses connections, alternately.
 func healthyUp(tb testing.TB, start contestant, n int, dead bool) time.Duration {
 	tb.Helper()
 	home, fleet := mctest.New(tb), newFleet(tb, n)
 	defer closeFleet(fleet)
-	ill := map[string]bool{}
+	sick := map[string]bool{}
 	for i := 0; i < n; i += 20 {
 		cl := fleet.Cluster(i)
-		ill[cl.Name()] = true
+		sick[cl.Name()] = true
 		switch {
 		case !dead:
 		case i%40 == 0:
@@ -38,18 +38,18 @@ func healthyUp(tb testing.TB, start contestant, n int, dead bool) time.Duration 
 		}
 	}
 	r := newRecord()
-	measure.Settled()
+	settled()
 	began := time.Now()
 	c := start(tb, home, observer{reconcile: func(o object) {
-		if !ill[o.cluster] {
+		if !sick[o.cluster] {
 			r.reconcile(o)
 		}
 	}})
 	joinAll(c, fleet.Clusters())
-	r.await(tb, n-len(ill))
+	r.await(tb, n-len(sick))
 	took := time.Since(began)
 	for _, cl := range fleet.Clusters() {
-		cl.Clear() // a request that hangs would hold up the end
+		cl.Clear() // a request that hangs would delay the stop
 	}
 	c.stop()
 	return took

@@ -9,11 +9,10 @@ import (
 	"time"
 
 	"github.com/rollcall-dev/rollcall/pkg/mc/mctest"
-	"github.com/rollcall-dev/rollcall/test/internal/measure"
 )
 
-// events measures how long single events take to be reconciled, one after the
-// other all over the clusters, and then how fast a burst in all clusters is.
+// events measures the time from single events to their reconciles, one after the
+// other in all clusters, and then the rate of a burst in all clusters.
 func events(tb testing.TB, start contestant, s size) []float64 {
 	tb.Helper()
 	home, fleet := mctest.New(tb), newFleet(tb, s.clusters)
@@ -39,14 +38,14 @@ func events(tb testing.TB, start contestant, s size) []float64 {
 
 	seen, each := r.count(), s.events/s.clusters
 	release := burst(tb, "burst", each, fleet.Clusters()...)
-	measure.Settled()
-	cpu, began := measure.CPUTime(), time.Now()
+	settled()
+	cpu, began := cpuTime(), time.Now()
 	release()
 	r.await(tb, seen+each*s.clusters)
-	took, cpu := time.Since(began), measure.CPUTime()-cpu
+	took, cpu := time.Since(began), cpuTime()-cpu
 	n := float64(each * s.clusters)
 	return []float64{
-		measure.Percentile(latencies, 50).Seconds(), measure.Percentile(latencies, 99).Seconds(),
+		percentile(latencies, 50).Seconds(), percentile(latencies, 99).Seconds(),
 		n / took.Seconds(), cpu.Seconds() / n,
 	}
 }

@@ -10,15 +10,13 @@ import (
 	"time"
 
 	"github.com/rollcall-dev/rollcall/pkg/mc/mctest"
-	"github.com/rollcall-dev/rollcall/test/internal/measure"
 )
 
-// work is how long a reconcile waits for others, as one does that talks to API
-// servers.
+// work is how long a reconcile waits, as one that calls API servers does.
 const work = 2 * time.Millisecond
 
-// noisyNeighbour measures how long events of a quiet cluster take to be
-// reconciled, by themselves and while another cluster has very many.
+// noisyNeighbour measures the time from events of a quiet cluster to their
+// reconciles, without other events and while another cluster has very many.
 func noisyNeighbour(tb testing.TB, start contestant, s size) []float64 {
 	tb.Helper()
 	home, fleet := mctest.New(tb), newFleet(tb, 2)
@@ -50,23 +48,23 @@ func noisyNeighbour(tb testing.TB, start contestant, s size) []float64 {
 	without, _ := sample(tb, quiet, seen, cached, "calm", calm)
 
 	release := burst(tb, "noise", s.noise, noisy)
-	measure.Settled()
+	settled()
 	drained := noise.reached(1 + s.noise)
 	release()
 	with, queued := sample(tb, quiet, seen, cached, "loud", drained)
 	return []float64{without.Seconds(), with.Seconds(), with.Seconds() / without.Seconds(), queued.Seconds()}
 }
 
-// sample creates an object every few milliseconds until it is told to end, and
-// returns the 99th percentile of the times to their reconciles, from their
-// creation and from when the cache knows of them.
+// sample creates an object every few milliseconds until end is closed. It returns
+// the 99th percentiles of the times from creation to reconcile, and from the
+// cache's event to reconcile.
 func sample(tb testing.TB, c *mctest.Cluster, r, cached *record, name string, end <-chan struct{}) (whole, queued time.Duration) {
 	tb.Helper()
 	const every = 5 * time.Millisecond
 	before := r.count()
 	tick := time.NewTicker(every)
 	defer tick.Stop()
-	timeout := time.NewTimer(patience)
+	timeout := time.NewTimer(waitLimit)
 	defer timeout.Stop()
 	began := map[object]time.Time{}
 	for {
@@ -77,7 +75,7 @@ func sample(tb testing.TB, c *mctest.Cluster, r, cached *record, name string, en
 			create(tb, c, o.name)
 			continue
 		case <-timeout.C:
-			tb.Fatalf("not at the end after %v", patience)
+			tb.Fatalf("the sample has not ended after %v", waitLimit)
 		case <-end:
 		}
 		break
@@ -88,13 +86,13 @@ func sample(tb testing.TB, c *mctest.Cluster, r, cached *record, name string, en
 		fromCreation = append(fromCreation, r.at(o).Sub(at))
 		fromCache = append(fromCache, r.at(o).Sub(cached.at(o)))
 	}
-	return measure.Percentile(fromCreation, 99), measure.Percentile(fromCache, 99)
+	return percentile(fromCreation, 99), percentile(fromCache, 99)
 }
 
-// slowNeighbour measures how many reconciles per second all clusters but one
-// get while they have more than the workers can do: with nothing to do in that
-// one, with reconciles there that take very long and come when the others are
-// at work, and with such that come while the workers have nothing else to do.
+// slowNeighbour measures how many reconciles per second all clusters but one get
+// while they have more work than the workers can do. The one cluster has no
+// work, or very long reconciles that begin while the others have work, or very
+// long reconciles that begin while the workers have nothing else to do.
 func slowNeighbour(tb testing.TB, start contestant, s size) []float64 {
 	tb.Helper()
 	without := othersPerSecond(tb, start, s, never)
@@ -103,16 +101,16 @@ func slowNeighbour(tb testing.TB, start contestant, s size) []float64 {
 	return []float64{without, later, later / without, first, first / without}
 }
 
-// turn is when the slow cluster gets its work.
-type turn int
+// slowStart is when the slow cluster gets its work.
+type slowStart int
 
 const (
-	never turn = iota
+	never slowStart = iota
 	afterOthers
 	beforeOthers
 )
 
-func othersPerSecond(tb testing.TB, start contestant, s size, slowOnes turn) float64 {
+func othersPerSecond(tb testing.TB, start contestant, s size, slowOnes slowStart) float64 {
 	tb.Helper()
 	const work = 10 * time.Millisecond
 	home, fleet := mctest.New(tb), newFleet(tb, s.clusters)
@@ -148,8 +146,8 @@ func othersPerSecond(tb testing.TB, start contestant, s size, slowOnes turn) flo
 	seen.await(tb, len(others))
 	held.await(tb, 1)
 
-	// Half of the others have work before the slow one does, and the other half
-	// have enough to go on with after that.
+	// Half of the others get work before the slow cluster does. The other half
+	// get enough to go on with after that.
 	window, half := 3*s.slow, len(others)/2
 	enough := func(d time.Duration) int { return workers*int(d/work)/half + 1 }
 	early := burst(tb, "early", enough(window/10), others[:half]...)

@@ -9,15 +9,12 @@ import (
 	"time"
 )
 
-// patience bounds every wait. Nothing that is measured comes near it.
-const patience = 2 * time.Minute
-
-// record has the time of the first reconcile of each object.
+// record keeps the time of the first reconcile of each object.
 type record struct {
 	mu      sync.Mutex // guards what follows
 	seen    map[object]time.Time
 	awaited int
-	enough  chan struct{} // closed when so many as awaited have been seen
+	enough  chan struct{} // closed when awaited objects have been seen
 }
 
 func newRecord() *record {
@@ -38,7 +35,7 @@ func (r *record) reconcile(o object) {
 }
 
 // reached returns a channel that is closed when n objects have been
-// reconciled. It is for one at a time.
+// reconciled. It replaces the one before.
 func (r *record) reached(n int) <-chan struct{} {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -52,12 +49,12 @@ func (r *record) reached(n int) <-chan struct{} {
 // await returns when n objects have been reconciled.
 func (r *record) await(tb testing.TB, n int) {
 	tb.Helper()
-	timeout := time.NewTimer(patience)
+	timeout := time.NewTimer(waitLimit)
 	defer timeout.Stop()
 	select {
 	case <-r.reached(n):
 	case <-timeout.C:
-		tb.Fatalf("%d of %d objects reconciled after %v", r.count(), n, patience)
+		tb.Fatalf("%d of %d objects reconciled after %v", r.count(), n, waitLimit)
 	}
 }
 

@@ -3,109 +3,109 @@
 
 package bench
 
-import (
-	"slices"
+import "slices"
 
-	"github.com/rollcall-dev/rollcall/test/internal/measure"
-)
-
-// row is one value of both contenders, in each round.
+// row is one measured value of Rollcall, beside that of what it is compared
+// with.
 type row struct {
-	name           string
-	format         measure.Format
-	compare        comparison
-	goal           *goal
-	bare, rollcall []float64
+	name    string
+	format  format
+	compare comparison
+	goal    *goal // nil if there is none
+	// other and rollcall have a value for each round. Other may be empty.
+	other, rollcall []float64
 }
 
-// comparison is what rollcall's value is set against.
+// pair returns a row with one value of each side.
+func pair(name string, write format, compare comparison, goal *goal, other, rollcall float64) row {
+	return row{name: name, format: write, compare: compare, goal: goal, other: []float64{other}, rollcall: []float64{rollcall}}
+}
+
+// single returns a row with one value that is compared with nothing.
+func single(name string, write format, goal *goal, value float64) row {
+	return row{name: name, format: write, compare: alone, goal: goal, rollcall: []float64{value}}
+}
+
+// comparison is what becomes of the two values of a round.
 type comparison int
 
 const (
-	// quotient: rollcall's value divided by that of bare controller-runtime.
-	quotient comparison = iota
-	// difference: rollcall's value less that of bare controller-runtime.
-	difference
-	// alone: rollcall's value as it is; bare's is shown for comparison.
-	alone
+	quotient   comparison = iota // Rollcall's value divided by the other
+	difference                   // Rollcall's value minus the other
+	alone                        // Rollcall's value; the other is only shown
 )
 
-// goal is a limit of what a row compares.
+// goal limits what a row compares.
 type goal struct {
+	sign  string // =, ≤ or ≥
 	limit float64
-	least bool // otherwise the most there may be
+	// always is whether the goal must be met at any size on any machine.
+	always bool
 }
 
-func atMost(limit float64) *goal  { return &goal{limit: limit} }
-func atLeast(limit float64) *goal { return &goal{limit: limit, least: true} }
+func exactly(limit float64) *goal { return &goal{sign: "=", limit: limit} }
+func atMost(limit float64) *goal  { return &goal{sign: "≤", limit: limit} }
+func atLeast(limit float64) *goal { return &goal{sign: "≥", limit: limit} }
+
+// none is the goal that something never happens.
+var none = &goal{sign: "≤", always: true}
 
 func (g *goal) met(value float64) bool {
-	if g.least {
+	switch g.sign {
+	case "≤":
+		return value <= g.limit
+	case "≥":
 		return value >= g.limit
 	}
-	return value <= g.limit
+	return value == g.limit
 }
 
-// compared returns what is compared, in each round.
+// compared returns the compared value of each round.
 func (r *row) compared() []float64 {
-	values := make([]float64, len(r.rollcall))
+	values := slices.Clone(r.rollcall)
 	for i := range values {
 		switch r.compare {
 		case quotient:
-			values[i] = r.rollcall[i] / r.bare[i]
+			values[i] /= r.other[i]
 		case difference:
-			values[i] = r.rollcall[i] - r.bare[i]
+			values[i] -= r.other[i]
 		case alone:
-			values[i] = r.rollcall[i]
 		}
 	}
 	return values
 }
 
+// met reports whether the median over the rounds meets the goal.
+func (r *row) met() bool { return r.goal.met(median(r.compared())) }
+
 // cells are those of the table.
 func (r *row) cells() []string {
-	format := measure.Decimal
-	if r.compare != quotient {
-		format = r.format
-	}
-	if r.compare == difference {
-		format = func(v float64) string { return measure.Signed(r.format, v) }
+	write := r.format
+	switch r.compare {
+	case quotient:
+		write = decimal
+	case difference:
+		write = func(v float64) string { return signed(r.format, v) }
+	case alone:
 	}
 	values := r.compared()
-	middle := measure.Median(values)
-	verdict := ""
-	limit := ""
+	cells := []string{r.name, "", r.format(median(r.rollcall)), "", spread(write, values), "", ""}
+	if len(r.other) > 0 {
+		cells[1], cells[3] = r.format(median(r.other)), write(median(values))
+	}
 	if r.goal != nil {
-		limit = "≤ " + format(r.goal.limit)
-		if r.goal.least {
-			limit = "≥ " + format(r.goal.limit)
-		}
-		verdict = "miss"
-		if r.goal.met(middle) {
-			verdict = "ok"
+		cells[5], cells[6] = r.goal.sign+" "+write(r.goal.limit), "miss"
+		if r.met() {
+			cells[6] = "ok"
 		}
 	}
-	return []string{
-		r.name, r.format(measure.Median(slices.Clone(r.bare))), r.format(measure.Median(slices.Clone(r.rollcall))),
-		format(middle), spread(format, values), limit, verdict,
-	}
+	return cells
 }
 
-// spread is the least and the most of the values, nothing if there is but one.
-func spread(format measure.Format, values []float64) string {
+// spread writes the least and the greatest of several values.
+func spread(write format, values []float64) string {
 	if len(values) < 2 {
 		return ""
 	}
-	return format(slices.Min(values)) + " … " + format(slices.Max(values))
-}
-
-// header is the first line of the table.
-var header = []string{"", "bare", "rollcall", "compared", "over the rounds", "goal", ""}
-
-func table(rows []row) string {
-	lines := make([][]string, len(rows))
-	for i := range rows {
-		lines[i] = rows[i].cells()
-	}
-	return measure.Table(header, lines)
+	return write(slices.Min(values)) + " … " + write(slices.Max(values))
 }

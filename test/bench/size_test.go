@@ -5,28 +5,28 @@ package bench
 
 import "time"
 
-// size is how much is measured.
+// size is how much BenchmarkAgainstBare measures.
 type size struct {
-	// clusters there are, one of twenty of which is dead in the experiment
-	// with dead ones.
+	// clusters is the number of clusters. One of twenty is dead in the
+	// experiment with dead ones.
 	clusters int
-	// rounds of each experiment, each with both contenders.
+	// rounds is the number of rounds of each experiment, with both contenders.
 	rounds int
-	// samples of the latency in a round.
+	// samples is the number of latencies in a round.
 	samples int
-	// events in one burst over all clusters.
+	// events is the number of events in one burst over all clusters.
 	events int
-	// noise is how many events the noisy cluster has at once.
+	// noise is the number of events that the noisy cluster gets at once.
 	noise int
-	// quiet is how long the quiet cluster is looked at without noise.
+	// quiet is how long the quiet cluster is measured without noise.
 	quiet time.Duration
 	// slow is how long the reconciles of the slow cluster take.
 	slow time.Duration
-	// cycles of joining and leaving.
+	// cycles is the number of times that clusters join and leave.
 	cycles int
 }
 
-// full is the size of make bench, but for the number of clusters.
+// full is the size of make bench.
 var full = size{
 	clusters: 100,
 	rounds:   5,
@@ -38,7 +38,7 @@ var full = size{
 	cycles:   1000,
 }
 
-// smallest is enough to run all the code once.
+// smallest runs all the code once.
 var smallest = size{
 	clusters: 20,
 	rounds:   1,

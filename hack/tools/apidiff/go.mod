@@ -1,5 +1,5 @@
-// apidiff stands apart from the other tools because it writes export data with
-// a function of golang.org/x/tools that later versions, which they need, lack.
+// apidiff has its own module: it needs a function of golang.org/x/tools that the
+// version of the other tools lacks.
 module github.com/rollcall-dev/rollcall/hack/tools/apidiff
 
 go 1.26.0

@@ -4,7 +4,7 @@
 // Package plugin is for writing exec credential plugins: small programs that
 // print a credential for one cluster (KEP-5339).
 //
-// A plugin implements [Plugin], and its program hands it to [Main]:
+// A plugin implements [Plugin], and its program calls [Main]:
 //
 //	type config struct {
 //		Audience string `json:"audience"`
@@ -21,15 +21,15 @@
 //
 //	func main() { plugin.Main(&myPlugin{}) }
 //
-// Main speaks the protocol of client.authentication.k8s.io in its versions v1
-// and v1beta1, answers --help, --version and --explain, sets a time limit, and
-// turns every failure into one line on standard error and an exit code. A plugin
-// never reads standard input. The subpackage plugintest puts a plugin, in
-// whatever language, through all that.
+// Main implements the protocol client.authentication.k8s.io in its versions v1
+// and v1beta1, handles --help, --version and --explain, sets a time limit, and
+// reports every failure as one line on standard error and an exit code. A
+// plugin never reads standard input. The subpackage plugintest tests a plugin,
+// written in any language, for all of this.
 //
-// What a profile says is input from somebody who may be hostile: what may be
-// read or asked for is set by the plugin's flags, which the profile does not
-// get to choose.
+// The config that a plugin receives comes from a ClusterProfile, whose author
+// is not trusted. What a plugin may read or request is set by its flags.
 //
-// The package depends on the standard library alone, which keeps plugins small.
+// The only dependency besides the standard library is sigs.k8s.io/json, which
+// keeps plugins small.
 package plugin

@@ -15,22 +15,20 @@ import (
 	"strings"
 )
 
-// explain prints what is asked for and what the plugin would do about it. Of
-// flags and of the cluster's config it shows names alone, as only the plugin
-// knows which of their values may be shown. The variable with the request need
-// not be set.
+// explain prints the request and the steps that the plugin would take. Of flags
+// and of the cluster's config it prints only the names: only the plugin knows
+// which values may be shown. The request is optional.
 func explain(ctx context.Context, p Plugin, flags *flag.FlagSet, env []string, stdout io.Writer) error {
 	var request Request
-	if text, found := lookup(env, execInfoVariable); found && text != "" {
-		var err error
+	var err error
+	if lookup(env, execInfoVariable) != "" {
 		if request, err = parseRequest(env); err != nil {
 			return err
 		}
 	}
-	steps := []string{"obtain a credential (this plugin does not say more)"}
-	var err error
+	steps := []string{"obtain a credential (the plugin gives no details)"}
 	if e, ok := p.(Explainer); ok {
-		steps, err = guard(ctx, func() ([]string, error) { return e.Explain(ctx, request) })
+		steps, err = callWithGrace(ctx, func() ([]string, error) { return e.Explain(ctx, request) })
 	}
 
 	var out strings.Builder

@@ -17,7 +17,7 @@ import (
 	"github.com/rollcall-dev/rollcall/pkg/credentials/plugin"
 )
 
-// explaining is a plugin that explains itself.
+// explaining is a plugin that implements Explainer.
 type explaining struct {
 	*fake
 	steps []string
@@ -28,11 +28,11 @@ func (e *explaining) Explain(context.Context, plugin.Request) ([]string, error) 
 	return e.steps, e.err
 }
 
-// never is a plugin that must not be asked for a credential.
+// never is a plugin whose Credential must not be called.
 func never(t *testing.T) *fake {
 	return &fake{credential: func(context.Context, plugin.Request) (*plugin.Credential, error) {
-		t.Error("a credential was asked for")
-		return nil, errors.New("asked")
+		t.Error("Credential was called")
+		return nil, errors.New("called")
 	}}
 }
 
@@ -48,7 +48,7 @@ func TestExplain(t *testing.T) {
 		code   int
 	}{
 		{
-			name: "the plugin's steps follow what was asked",
+			name: "the request, then the plugin's steps",
 			plugin: func(f *fake) plugin.Plugin {
 				return &explaining{fake: f, steps: []string{"ask the hub\n for a Secret", "print its token"}}
 			},
@@ -58,29 +58,29 @@ func TestExplain(t *testing.T) {
 				"config: with key, name\nflags: --audience\nwould:\n- ask the hub for a Secret\n- print its token\n",
 		},
 		{
-			name:   "a plugin that cannot explain itself has the request explained",
+			name:   "the request alone, for a plugin that is no Explainer",
 			plugin: func(f *fake) plugin.Plugin { return f },
 			args:   []string{"--explain"},
 			env:    info(v1, `{"cluster":{"server":"https://c1","config":[1]}}`),
 			stdout: "fake v1.2.3\nrequest: client.authentication.k8s.io/v1\nserver: https://c1\nconfig: not an object\n" +
-				"flags: none\nwould:\n- obtain a credential (this plugin does not say more)\n",
+				"flags: none\nwould:\n- obtain a credential (the plugin gives no details)\n",
 		},
 		{
-			name:   "cluster information is not needed",
+			name:   "cluster information is optional",
 			plugin: func(f *fake) plugin.Plugin { return &explaining{fake: f} },
 			args:   []string{"--explain"},
 			env:    info(v1, `{}`),
 			stdout: "fake v1.2.3\nrequest: client.authentication.k8s.io/v1, without cluster information\nflags: none\n",
 		},
 		{
-			name:   "a request is not needed",
+			name:   "the request is optional",
 			plugin: func(f *fake) plugin.Plugin { return &explaining{fake: f} },
 			args:   []string{"--explain"},
 			env:    "OTHER=1",
 			stdout: "fake v1.2.3\nrequest: none, KUBERNETES_EXEC_INFO is not set\nflags: none\n",
 		},
 		{
-			name: "what would be refused ends with the code of the refusal",
+			name: "a request that would be refused has the same exit code",
 			plugin: func(f *fake) plugin.Plugin {
 				return &explaining{fake: f, steps: []string{"ask the hub"}, err: errors.New("namespace x is not allowed")}
 			},
@@ -91,7 +91,7 @@ func TestExplain(t *testing.T) {
 			code:   plugin.ExitFailed,
 		},
 		{
-			name:   "a bad request is not explained",
+			name:   "a bad request",
 			plugin: func(f *fake) plugin.Plugin { return &explaining{fake: f} },
 			args:   []string{"--explain"},
 			env:    "KUBERNETES_EXEC_INFO={}",
@@ -109,10 +109,10 @@ func TestExplain(t *testing.T) {
 	}
 }
 
-func TestTimeLimit(t *testing.T) {
+func TestTimeout(t *testing.T) {
 	obeying := func(ctx context.Context, _ plugin.Request) (*plugin.Credential, error) {
 		<-ctx.Done()
-		return nil, errors.New("the hub did not answer")
+		return nil, errors.New("the hub did not respond")
 	}
 	for _, test := range []struct {
 		name       string
@@ -123,10 +123,10 @@ func TestTimeLimit(t *testing.T) {
 		after      time.Duration
 	}{
 		{
-			name:       "by default it is 25 s, and the plugin says what took so long",
+			name:       "25 s by default, with the plugin's error",
 			credential: obeying,
 			code:       plugin.ExitTimedOut,
-			stderr:     "fake: the time limit of 25s is over, see --timeout: the hub did not answer\n",
+			stderr:     "fake: timed out after 25s, see --timeout: the hub did not respond\n",
 			after:      25 * time.Second,
 		},
 		{
@@ -134,7 +134,7 @@ func TestTimeLimit(t *testing.T) {
 			credential: obeying,
 			args:       []string{"--timeout=3s"},
 			code:       plugin.ExitTimedOut,
-			stderr:     "fake: the time limit of 3s is over, see --timeout: the hub did not answer\n",
+			stderr:     "fake: timed out after 3s, see --timeout: the hub did not respond\n",
 			after:      3 * time.Second,
 		},
 		{
@@ -147,13 +147,13 @@ func TestTimeLimit(t *testing.T) {
 			after: time.Hour,
 		},
 		{
-			name: "a plugin that does not look at its context gets a second more",
+			name: "a plugin that ignores its context gets one more second",
 			credential: func(context.Context, plugin.Request) (*plugin.Credential, error) {
 				time.Sleep(time.Minute)
 				return &plugin.Credential{Token: "t1"}, nil
 			},
 			code:   plugin.ExitTimedOut,
-			stderr: "fake: the time limit of 25s is over, see --timeout: context deadline exceeded\n",
+			stderr: "fake: timed out after 25s, see --timeout: context deadline exceeded\n",
 			after:  26 * time.Second,
 		},
 		{
@@ -165,7 +165,7 @@ func TestTimeLimit(t *testing.T) {
 			after: 25*time.Second + grace/2,
 		},
 		{
-			name:       "it cannot be negative",
+			name:       "a negative time",
 			credential: obeying,
 			args:       []string{"--timeout=-1s"},
 			code:       plugin.ExitUsage,
@@ -181,16 +181,16 @@ func TestTimeLimit(t *testing.T) {
 				g.Expect(stderr).To(Equal(test.stderr))
 				g.Expect(code).To(Equal(test.code))
 				g.Expect(stdout != "").To(Equal(code == plugin.ExitOK))
-				time.Sleep(time.Hour) // what was left behind ends
+				time.Sleep(time.Hour) // until all goroutines have ended
 			})
 		})
 	}
 }
 
-// grace is how long a plugin may go on after its context has ended.
+// grace is how long a plugin may take to return after its context ended.
 const grace = time.Second
 
-func TestInterruptionOfAPluginThatGoesOn(t *testing.T) {
+func TestInterruptedPluginIgnoresContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := NewWithT(t)
 		ctx, cancel := context.WithCancel(t.Context())
@@ -208,9 +208,9 @@ func TestInterruptionOfAPluginThatGoesOn(t *testing.T) {
 	})
 }
 
-func TestErrorsAreShortAndPrintable(t *testing.T) {
+func TestErrorLine(t *testing.T) {
 	g := NewWithT(t)
-	p := gives(nil, errors.New("\x1b[31mred\x00 \xff"+strings.Repeat("ä", 5000)))
+	p := returning(nil, errors.New("\x1b[31mred\x00 \xff"+strings.Repeat("ä", 5000)))
 	code, _, stderr := run(t.Context(), p, nil, info(v1, "{}"))
 	g.Expect(code).To(Equal(plugin.ExitFailed))
 	g.Expect(stderr).To(HavePrefix("fake: [31mred ?ää"))
@@ -218,12 +218,12 @@ func TestErrorsAreShortAndPrintable(t *testing.T) {
 	g.Expect(len(stderr)).To(BeNumerically("<", 2100))
 }
 
-// clashing is a plugin with a flag whose name is taken.
+// clashing is a plugin with a flag whose name is reserved.
 type clashing struct{ *fake }
 
 func (clashing) AddFlags(flags *flag.FlagSet) { flags.Bool("timeout", false, "") }
 
-func TestAPanicInTheFlagsShowsNoStack(t *testing.T) {
+func TestPanicInAddFlags(t *testing.T) {
 	g := NewWithT(t)
 	code, stdout, stderr := run(t.Context(), clashing{never(t)}, nil, info(v1, "{}"))
 	g.Expect(code).To(Equal(plugin.ExitFailed))

@@ -11,22 +11,22 @@ import (
 	"time"
 )
 
-// ownFlags are the flags that every plugin has.
-type ownFlags struct {
+// commonFlags are the flags of every plugin.
+type commonFlags struct {
 	version bool
 	explain bool
 	timeout time.Duration
 }
 
-// newFlags returns the flags of the plugin, joined with those that every plugin
-// has. Parsing them prints nothing.
-func newFlags(p Plugin) (*flag.FlagSet, *ownFlags) {
+// newFlags returns the common flags and those of the plugin. Parsing them prints
+// nothing.
+func newFlags(p Plugin) (*flag.FlagSet, *commonFlags) {
 	flags := flag.NewFlagSet(p.Name(), flag.ContinueOnError)
 	flags.SetOutput(io.Discard)
-	own := &ownFlags{}
-	flags.BoolVar(&own.version, "version", false, "print the version and exit")
-	flags.BoolVar(&own.explain, "explain", false, "print what would be done for the request, without secrets, and exit")
-	flags.DurationVar(&own.timeout, "timeout", defaultTimeout, "`time` after which to give up; 0 for no limit")
+	common := &commonFlags{}
+	flags.BoolVar(&common.version, "version", false, "print the version and exit")
+	flags.BoolVar(&common.explain, "explain", false, "print what the plugin would do for the request, without secrets, and exit")
+	flags.DurationVar(&common.timeout, "timeout", defaultTimeout, "`time` after which to give up; 0 for no limit")
 	if f, ok := p.(Flagger); ok {
 		f.AddFlags(flags)
 	}
@@ -37,11 +37,11 @@ func newFlags(p Plugin) (*flag.FlagSet, *ownFlags) {
 			}
 		}
 	})
-	return flags, own
+	return flags, common
 }
 
-// durationFlag is a flag of the flag package, of which every fault is a "parse
-// error".
+// durationFlag is a duration flag with a useful error: the flag package's is
+// always "parse error".
 type durationFlag struct{ flag.Getter }
 
 func (d durationFlag) Set(text string) error {
@@ -51,7 +51,7 @@ func (d durationFlag) Set(text string) error {
 	return d.Getter.Set(text)
 }
 
-// String is called by the flag package for the zero value, too.
+// String must also work for the zero value, on which the flag package calls it.
 func (d durationFlag) String() string {
 	if d.Getter == nil {
 		return time.Duration(0).String()
@@ -68,6 +68,6 @@ func printHelp(p Plugin, flags *flag.FlagSet, stdout io.Writer) {
 	_, _ = fmt.Fprint(stdout, "\nFlags:\n")
 	flags.SetOutput(stdout)
 	flags.PrintDefaults()
-	_, _ = fmt.Fprintf(stdout, "\nExit codes: %d credential printed, %d not obtained, %d wrong flags, %d wrong request, %d timed out, %d interrupted.\n",
+	_, _ = fmt.Fprintf(stdout, "\nExit codes: %d credential printed, %d not obtained, %d wrong flags, %d bad request, %d timed out, %d interrupted.\n",
 		ExitOK, ExitFailed, ExitUsage, ExitBadRequest, ExitTimedOut, ExitInterrupted)
 }

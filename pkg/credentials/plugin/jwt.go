@@ -11,10 +11,9 @@ import (
 	"time"
 )
 
-// JWTExpiry returns when a JSON Web Token expires: its claim "exp". It returns
-// false where the token is not a JWT or has no such claim. The signature is not
-// looked at, so the answer is good for knowing when to ask for a new token, and
-// for nothing else.
+// JWTExpiry returns when a JSON Web Token expires, from its claim "exp". It
+// returns false if the token is not a JWT or has no such claim. The signature is
+// not verified: use the result only to decide when to request a new token.
 func JWTExpiry(token string) (time.Time, bool) {
 	parts := strings.Split(token, ".")
 	if len(parts) != 3 {
@@ -25,14 +24,11 @@ func JWTExpiry(token string) (time.Time, bool) {
 		return time.Time{}, false
 	}
 	var claims struct {
-		Expiry *float64 `json:"exp"`
-	}
-	if err := json.Unmarshal(payload, &claims); err != nil || claims.Expiry == nil {
-		return time.Time{}, false
+		Expiry float64 `json:"exp"`
 	}
 	// Up to the year 9999, the last that RFC 3339 can write.
-	if seconds := *claims.Expiry; seconds > 0 && seconds <= 253402300799 {
-		return time.Unix(int64(math.Floor(seconds)), 0), true
+	if json.Unmarshal(payload, &claims) != nil || claims.Expiry <= 0 || claims.Expiry > 253402300799 {
+		return time.Time{}, false
 	}
-	return time.Time{}, false
+	return time.Unix(int64(math.Floor(claims.Expiry)), 0), true
 }

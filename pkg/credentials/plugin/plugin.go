@@ -14,16 +14,16 @@ import (
 
 // Plugin obtains credentials.
 type Plugin interface {
-	// Name is the program's name, as it is shown in help and errors.
+	// Name returns the program's name, for help and errors.
 	Name() string
 
-	// Version is the program's version; see BuildVersion.
+	// Version returns the program's version; see BuildVersion.
 	Version() string
 
 	// Credential returns a credential for the cluster of the request. It
-	// returns when the context ends. The text of its errors reaches logs: it
-	// should say what to do, and must not have a secret in it. ErrUsage and
-	// ErrBadRequest, wrapped, choose the exit code.
+	// returns when the context ends. The text of its errors appears in logs: it
+	// should say what to do, and must not contain a secret. Errors that wrap
+	// ErrUsage or ErrBadRequest set the exit code.
 	Credential(ctx context.Context, request Request) (*Credential, error)
 }
 
@@ -32,11 +32,11 @@ type Flagger interface {
 	Plugin
 
 	// AddFlags registers the flags. It is called once, before Credential. The
-	// names help, version, explain and timeout are taken.
+	// names help, version, explain and timeout are reserved.
 	AddFlags(flags *flag.FlagSet)
 }
 
-// Describer is a Plugin that has more to say in its help.
+// Describer is a Plugin that adds a description to its help.
 type Describer interface {
 	Plugin
 
@@ -44,20 +44,21 @@ type Describer interface {
 	Description() string
 }
 
-// Explainer is a Plugin that can say what Credential would do.
+// Explainer is a Plugin that can describe what Credential would do.
 type Explainer interface {
 	Plugin
 
-	// Explain returns what Credential would do for the request, a line each:
-	// which identity it would use, what it would ask whom for, what it would
-	// refuse. It looks at flags, environment and local files, and makes no
-	// request. The request may be the zero one. What it returns is printed for
-	// --explain, also together with an error, and must not have a secret in it.
+	// Explain returns the steps that Credential would take for the request, one
+	// per line: which identity it would use, what it would request from which
+	// server, and what it would refuse. It reads flags, environment and local
+	// files, and sends nothing. The request may be the zero value. The steps
+	// are printed for --explain, also those returned together with an error,
+	// and must not contain a secret.
 	Explain(ctx context.Context, request Request) ([]string, error)
 }
 
-// Credential is what a plugin obtained: a token, or a client certificate with
-// its key, or both. Printing one shows no secret.
+// Credential is a token, or a client certificate with its key, or both.
+// Formatting it never shows a secret.
 type Credential struct {
 	// Token is a bearer token. White space around it is removed.
 	Token string
@@ -68,12 +69,12 @@ type Credential struct {
 	// ClientKey is the certificate's key in PEM form.
 	ClientKey []byte
 
-	// Expiry is when the credential expires. Zero means that it is not known;
-	// callers then ask again from time to time.
+	// Expiry is when the credential expires. Zero means unknown; callers then
+	// run the plugin again from time to time.
 	Expiry time.Time
 }
 
-// String says what there is.
+// String returns the kind of credential and its expiry.
 func (c Credential) String() string {
 	kind := "empty credential"
 	switch {
@@ -93,8 +94,8 @@ func (c Credential) String() string {
 // Format implements fmt.Formatter: every verb prints what String returns.
 func (c Credential) Format(state fmt.State, _ rune) { _, _ = io.WriteString(state, c.String()) }
 
-// BuildVersion returns the version of the program's main module, as the Go
-// command recorded it: a tag, or "(devel)".
+// BuildVersion returns the version of the program's main module as recorded by
+// the Go command: a tag, or "(devel)".
 func BuildVersion() string {
 	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" {
 		return info.Main.Version

@@ -19,7 +19,7 @@ import (
 	"github.com/rollcall-dev/rollcall/pkg/credentials/plugin"
 )
 
-// fake is a plugin that does what its function does.
+// fake is a plugin whose credential is a function.
 type fake struct {
 	credential func(ctx context.Context, request plugin.Request) (*plugin.Credential, error)
 	audience   string
@@ -28,7 +28,7 @@ type fake struct {
 
 func (f *fake) Name() string        { return "fake" }
 func (f *fake) Version() string     { return "v1.2.3" }
-func (f *fake) Description() string { return "Does as it is told." }
+func (f *fake) Description() string { return "Prints what the test wants." }
 func (f *fake) AddFlags(flags *flag.FlagSet) {
 	flags.StringVar(&f.audience, "audience", "", "the `audience`")
 	flags.DurationVar(&f.wait, "wait", 0, "how `long` to wait")
@@ -37,7 +37,7 @@ func (f *fake) Credential(ctx context.Context, request plugin.Request) (*plugin.
 	return f.credential(ctx, request)
 }
 
-func gives(c *plugin.Credential, err error) *fake {
+func returning(c *plugin.Credential, err error) *fake {
 	return &fake{credential: func(context.Context, plugin.Request) (*plugin.Credential, error) { return c, err }}
 }
 
@@ -56,12 +56,12 @@ func info(apiVersion, spec string) string {
 	return fmt.Sprintf(`KUBERNETES_EXEC_INFO={"kind":"ExecCredential","apiVersion":%q,"spec":%s}`, apiVersion, spec)
 }
 
-func TestAnswersInTheVersionAsked(t *testing.T) {
+func TestOutputVersion(t *testing.T) {
 	expiry := time.Date(2030, 1, 2, 3, 4, 5, 6, time.FixedZone("", 3600))
 	for _, version := range []string{v1, v1beta1} {
 		t.Run(version, func(t *testing.T) {
 			g := NewWithT(t)
-			p := gives(&plugin.Credential{Token: " t1\n", Expiry: expiry}, nil)
+			p := returning(&plugin.Credential{Token: " t1\n", Expiry: expiry}, nil)
 			code, stdout, stderr := run(t.Context(), p, nil, info(version, `{"interactive":false}`))
 			g.Expect(code).To(Equal(plugin.ExitOK))
 			g.Expect(stderr).To(BeEmpty())
@@ -71,7 +71,7 @@ func TestAnswersInTheVersionAsked(t *testing.T) {
 	}
 }
 
-func TestRequestTellsOfTheCluster(t *testing.T) {
+func TestRequestCluster(t *testing.T) {
 	g := NewWithT(t)
 	var got plugin.Request
 	p := &fake{credential: func(_ context.Context, request plugin.Request) (*plugin.Credential, error) {
@@ -98,7 +98,7 @@ func TestRequestTellsOfTheCluster(t *testing.T) {
 	g.Expect(p.wait).To(Equal(90 * time.Second))
 }
 
-func TestFailuresAreOneLineAndACode(t *testing.T) {
+func TestFailures(t *testing.T) {
 	good := info(v1, `{"cluster":{"server":"https://c1","config":{"name":"c1"}}}`)
 	decoding := &fake{credential: func(_ context.Context, request plugin.Request) (*plugin.Credential, error) {
 		_, err := plugin.DecodeConfig[struct {
@@ -116,123 +116,123 @@ func TestFailuresAreOneLineAndACode(t *testing.T) {
 	}{
 		{
 			name:   "a plugin's error is shown on one line",
-			plugin: gives(nil, errors.New("no such\n\tSecret")),
+			plugin: returning(nil, errors.New("no such\n\tSecret")),
 			env:    good,
 			code:   plugin.ExitFailed,
 			stderr: "fake: no such Secret\n",
 		},
 		{
-			name:   "a flag that the plugin finds to be wrong is an error of usage",
-			plugin: gives(nil, fmt.Errorf("%w: --hub must be given", plugin.ErrUsage)),
+			name:   "a flag that the plugin rejects is a usage error",
+			plugin: returning(nil, fmt.Errorf("%w: --hub must be given", plugin.ErrUsage)),
 			env:    good,
 			code:   plugin.ExitUsage,
 			stderr: "fake: wrong flags: --hub must be given\n",
 		},
 		{
-			name:   "a duration without a unit is an error of usage",
-			plugin: gives(nil, nil),
+			name:   "a duration without a unit is a usage error",
+			plugin: returning(nil, nil),
 			args:   []string{"--timeout=5"},
 			env:    good,
 			code:   plugin.ExitUsage,
 			stderr: "fake: invalid value \"5\" for flag -timeout: 5 is not a duration such as 25s, see --help\n",
 		},
 		{
-			name:   "so is one of the plugin's own",
-			plugin: gives(nil, nil),
+			name:   "a duration flag of the plugin gets the same check",
+			plugin: returning(nil, nil),
 			args:   []string{"--wait", "long"},
 			env:    good,
 			code:   plugin.ExitUsage,
 			stderr: "fake: invalid value \"long\" for flag -wait: long is not a duration such as 25s, see --help\n",
 		},
 		{
-			name:   "an unknown flag is an error of usage",
-			plugin: gives(nil, nil),
+			name:   "an unknown flag is a usage error",
+			plugin: returning(nil, nil),
 			args:   []string{"--nope"},
 			env:    good,
 			code:   plugin.ExitUsage,
 			stderr: "fake: flag provided but not defined: -nope, see --help\n",
 		},
 		{
-			name:   "an argument that is no flag is an error of usage",
-			plugin: gives(nil, nil),
+			name:   "an argument that is not a flag is a usage error",
+			plugin: returning(nil, nil),
 			args:   []string{"get"},
 			env:    good,
 			code:   plugin.ExitUsage,
 			stderr: "fake: unexpected argument \"get\", see --help\n",
 		},
 		{
-			name:   "without a request it says who runs it",
-			plugin: gives(nil, nil),
+			name:   "a missing request",
+			plugin: returning(nil, nil),
 			env:    "OTHER=1",
 			code:   plugin.ExitBadRequest,
-			stderr: "fake: bad request: KUBERNETES_EXEC_INFO is not set: this program is run by Kubernetes clients, see --help\n",
+			stderr: "fake: bad request: KUBERNETES_EXEC_INFO is not set: Kubernetes clients run this program, see --help\n",
 		},
 		{
-			name:   "a request that is not JSON is bad",
-			plugin: gives(nil, nil),
+			name:   "a request that is not JSON",
+			plugin: returning(nil, nil),
 			env:    "KUBERNETES_EXEC_INFO=hello",
 			code:   plugin.ExitBadRequest,
 			stderr: "fake: bad request: KUBERNETES_EXEC_INFO: invalid character 'h' looking for beginning of value\n",
 		},
 		{
-			name:   "a request of another kind is bad",
-			plugin: gives(nil, nil),
+			name:   "a request of another kind",
+			plugin: returning(nil, nil),
 			env:    `KUBERNETES_EXEC_INFO={"kind":"Pod"}`,
 			code:   plugin.ExitBadRequest,
 			stderr: "fake: bad request: KUBERNETES_EXEC_INFO: kind is \"Pod\", not ExecCredential\n",
 		},
 		{
-			name:   "a request in a version of the past is bad",
-			plugin: gives(nil, nil),
+			name:   "a request in an old version",
+			plugin: returning(nil, nil),
 			env:    info("client.authentication.k8s.io/v1alpha1", "{}"),
 			code:   plugin.ExitBadRequest,
-			stderr: "fake: bad request: KUBERNETES_EXEC_INFO: apiVersion is \"client.authentication.k8s.io/v1alpha1\", known are client.authentication.k8s.io/v1 and client.authentication.k8s.io/v1beta1\n",
+			stderr: "fake: bad request: KUBERNETES_EXEC_INFO: apiVersion is \"client.authentication.k8s.io/v1alpha1\", must be client.authentication.k8s.io/v1 or client.authentication.k8s.io/v1beta1\n",
 		},
 		{
-			name:   "a config with a wrong type names the field",
+			name:   "a config with a value of a wrong type",
 			plugin: decoding,
 			env:    good,
 			code:   plugin.ExitBadRequest,
 			stderr: "fake: bad request: config of the cluster: field \"name\" must not be of type string\n",
 		},
 		{
-			name:   "a config with an unknown field names it",
+			name:   "a config with an unknown field",
 			plugin: decoding,
 			env:    info(v1, `{"cluster":{"server":"https://c1","config":{"nam":1}}}`),
 			code:   plugin.ExitBadRequest,
 			stderr: "fake: bad request: config of the cluster: unknown field \"nam\"\n",
 		},
 		{
-			name:   "a cluster without a config says what is missing",
+			name:   "a cluster without a config",
 			plugin: decoding,
 			env:    info(v1, `{"cluster":{"server":"https://c1","config":null}}`),
 			code:   plugin.ExitBadRequest,
 			stderr: "fake: bad request: the cluster has no config for the plugin: its profile lacks the extension client.authentication.k8s.io/exec\n",
 		},
 		{
-			name:   "no cluster information says what to set",
+			name:   "no cluster information",
 			plugin: decoding,
 			env:    info(v1, `{"interactive":false}`),
 			code:   plugin.ExitBadRequest,
-			stderr: "fake: bad request: no cluster information: the caller has to set provideClusterInfo\n",
+			stderr: "fake: bad request: no cluster information: provideClusterInfo must be set\n",
 		},
 		{
-			name:   "an empty credential is an error",
-			plugin: gives(&plugin.Credential{Token: " \n"}, nil),
+			name:   "an empty credential",
+			plugin: returning(&plugin.Credential{Token: " \n"}, nil),
 			env:    good,
 			code:   plugin.ExitFailed,
 			stderr: "fake: the credential is empty\n",
 		},
 		{
-			name:   "a certificate without a key is an error",
-			plugin: gives(&plugin.Credential{Token: "t", ClientCertificate: []byte("c")}, nil),
+			name:   "a certificate without a key",
+			plugin: returning(&plugin.Credential{Token: "t", ClientCertificate: []byte("c")}, nil),
 			env:    good,
 			code:   plugin.ExitFailed,
 			stderr: "fake: the credential has only one of client certificate and key\n",
 		},
 		{
-			name:   "neither credential nor error is an error",
-			plugin: gives(nil, nil),
+			name:   "neither a credential nor an error",
+			plugin: returning(nil, nil),
 			env:    good,
 			code:   plugin.ExitFailed,
 			stderr: "fake: internal error: no credential and no error\n",
@@ -271,21 +271,21 @@ func TestInterruption(t *testing.T) {
 	g.Expect(stderr).To(Equal("fake: interrupted: context canceled\n"))
 }
 
-func TestHelpAndVersionNeedNoRequest(t *testing.T) {
+func TestHelpAndVersion(t *testing.T) {
 	g := NewWithT(t)
-	code, stdout, stderr := run(t.Context(), gives(nil, nil), []string{"--help"})
+	code, stdout, stderr := run(t.Context(), returning(nil, nil), []string{"--help"})
 	g.Expect(code).To(Equal(plugin.ExitOK))
 	g.Expect(stderr).To(BeEmpty())
-	for _, part := range []string{"Usage: fake [flags]", "Does as it is told.", "-audience audience", "0 for no limit (default 25s)", "Exit codes:"} {
+	for _, part := range []string{"Usage: fake [flags]", "Prints what the test wants.", "-audience audience", "0 for no limit (default 25s)", "Exit codes:"} {
 		g.Expect(stdout).To(ContainSubstring(part))
 	}
 	g.Expect(stdout).NotTo(ContainSubstring("(default 0s)"))
-	code, stdout, _ = run(t.Context(), gives(nil, nil), []string{"--version"})
+	code, stdout, _ = run(t.Context(), returning(nil, nil), []string{"--version"})
 	g.Expect(code).To(Equal(plugin.ExitOK))
 	g.Expect(stdout).To(Equal("fake v1.2.3\n"))
 }
 
-func TestPrintingACredentialShowsNoSecret(t *testing.T) {
+func TestCredentialFormatShowsNoSecret(t *testing.T) {
 	c := plugin.Credential{Token: "s3cret", ClientCertificate: []byte("s3cret"), ClientKey: []byte("s3cret")}
 	for _, format := range []string{"%v", "%+v", "%#v", "%s", "%q", "%x", "%d"} {
 		for _, value := range []any{c, &c, []plugin.Credential{c}, struct{ C *plugin.Credential }{&c}} {

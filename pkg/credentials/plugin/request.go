@@ -8,12 +8,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
-	"reflect"
 	"strings"
+
+	kjson "sigs.k8s.io/json"
 )
 
-// execInfoVariable is the environment variable with the request.
+// execInfoVariable is the environment variable that contains the request.
 const execInfoVariable = "KUBERNETES_EXEC_INFO"
 
 // Versions of the protocol.
@@ -22,18 +22,18 @@ const (
 	apiVersionV1beta1 = "client.authentication.k8s.io/v1beta1"
 )
 
-// ErrBadRequest says that what the plugin was asked cannot be understood. Run
-// ends with ExitBadRequest for it.
+// ErrBadRequest means that the request, or the cluster's config in it, is
+// invalid. Run returns ExitBadRequest for it.
 var ErrBadRequest = errors.New("bad request")
 
-// Request is what a plugin is asked for.
+// Request is the content of KUBERNETES_EXEC_INFO.
 type Request struct {
-	// Cluster is the cluster that the credential is for. It is nil where the
-	// caller gives no cluster information: in a provider file that is
-	// provideClusterInfo.
+	// Cluster is the cluster that the credential is for. It is nil if the
+	// caller sends no cluster information, which provideClusterInfo in the
+	// provider file controls.
 	Cluster *Cluster
 
-	// apiVersion is the version to answer in.
+	// apiVersion is the version of the output.
 	apiVersion string
 }
 
@@ -42,85 +42,68 @@ type Cluster struct {
 	// Server is the URL of its API server.
 	Server string `json:"server"`
 
-	// TLSServerName is the name to be expected in the server's certificate, or
-	// "" for the host of Server.
+	// TLSServerName is the name that the server's certificate must have. Empty
+	// means the host of Server.
 	TLSServerName string `json:"tls-server-name"`
 
-	// InsecureSkipTLSVerify says that the server's certificate is not verified.
+	// InsecureSkipTLSVerify means that the server's certificate is not verified.
 	InsecureSkipTLSVerify bool `json:"insecure-skip-tls-verify"`
 
-	// CAData has the certificates, in PEM form, that the server's is verified
-	// with. Without any it is the system's.
+	// CAData has the trusted certificate authorities in PEM form. Empty means
+	// those of the system.
 	CAData []byte `json:"certificate-authority-data"`
 
-	// ProxyURL is the proxy in front of the server, or "".
+	// ProxyURL is the proxy for requests to the server, or "".
 	ProxyURL string `json:"proxy-url"`
 
-	// DisableCompression says that responses are not compressed.
+	// DisableCompression means that responses are not compressed.
 	DisableCompression bool `json:"disable-compression"`
 
-	// Config is what the cluster's profile says to the plugin, in JSON: the
-	// extension client.authentication.k8s.io/exec. See DecodeConfig.
+	// Config is the profile's config for the plugin, in JSON: the extension
+	// client.authentication.k8s.io/exec. See DecodeConfig.
 	Config json.RawMessage `json:"config"`
 }
 
-// DecodeConfig decodes the cluster's Config, see Request.DecodeConfig.
+// DecodeConfig decodes the Config of the request's cluster. Decoding is strict:
+// missing cluster information, a missing Config, values of a wrong type, and
+// fields that are unknown, repeated or in another case are errors, which wrap
+// ErrBadRequest.
 func DecodeConfig[T any](request Request) (T, error) {
 	var config T
-	err := request.DecodeConfig(&config)
-	return config, err
-}
-
-// DecodeConfig decodes the cluster's Config into what the pointer points to. A
-// request without cluster information, one without a Config, fields that are
-// unknown or in another case, and values of a wrong type are errors, which name
-// the field and are ErrBadRequest.
-func (r Request) DecodeConfig(into any) error {
-	if r.Cluster == nil {
-		return fmt.Errorf("%w: no cluster information: the caller has to set provideClusterInfo", ErrBadRequest)
+	if request.Cluster == nil {
+		return config, fmt.Errorf("%w: no cluster information: provideClusterInfo must be set", ErrBadRequest)
 	}
-	if config := bytes.TrimSpace(r.Cluster.Config); len(config) == 0 || string(config) == "null" {
-		return fmt.Errorf("%w: the cluster has no config for the plugin: its profile lacks the extension client.authentication.k8s.io/exec", ErrBadRequest)
+	if raw := bytes.TrimSpace(request.Cluster.Config); len(raw) == 0 || string(raw) == "null" {
+		return config, fmt.Errorf("%w: the cluster has no config for the plugin: its profile lacks the extension client.authentication.k8s.io/exec", ErrBadRequest)
 	}
-	decoder := json.NewDecoder(bytes.NewReader(r.Cluster.Config))
-	decoder.DisallowUnknownFields()
-	err := decoder.Decode(into)
-	if err == nil {
-		if _, extra := decoder.Token(); extra != io.EOF {
-			err = errors.New("there is more than one value")
-		}
-	}
-	if err == nil {
-		err = checkNames(r.Cluster.Config, reflect.TypeOf(into))
+	strict, err := kjson.UnmarshalStrict(request.Cluster.Config, &config)
+	if err == nil && len(strict) > 0 {
+		err = strict[0]
 	}
 	if err != nil {
-		return fmt.Errorf("%w: config of the cluster: %s", ErrBadRequest, describe(err))
+		return config, fmt.Errorf("%w: config of the cluster: %s", ErrBadRequest, describe(err))
 	}
-	return nil
+	return config, nil
 }
 
-// describe says what is wrong in words of the configuration, not of Go.
+// describe returns the text of an error of the JSON decoder, without Go types.
 func describe(err error) string {
-	if wrongType, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
-		if wrongType.Field == "" {
-			return fmt.Sprintf("must not be of type %s", kindOf(wrongType.Value))
-		}
-		return fmt.Sprintf("field %q must not be of type %s", wrongType.Field, kindOf(wrongType.Value))
+	wrongType, ok := errors.AsType[*json.UnmarshalTypeError](err)
+	if !ok {
+		return strings.TrimPrefix(err.Error(), "json: ")
 	}
-	return strings.TrimPrefix(err.Error(), "json: ")
-}
-
-// kindOf cuts the value off from "number 5".
-func kindOf(value string) string {
-	kind, _, _ := strings.Cut(value, " ")
-	return kind
+	kind, _, _ := strings.Cut(wrongType.Value, " ") // without the 5 of "number 5"
+	if wrongType.Field == "" {
+		return "must not be of type " + kind
+	}
+	return fmt.Sprintf("field %q must not be of type %s", wrongType.Field, kind)
 }
 
 // parseRequest reads the request from the environment.
 func parseRequest(env []string) (Request, error) {
-	text, found := lookup(env, execInfoVariable)
-	if !found || text == "" {
-		return Request{}, fmt.Errorf("%w: %s is not set: this program is run by Kubernetes clients, see --help", ErrBadRequest, execInfoVariable)
+	text := lookup(env, execInfoVariable)
+	if text == "" {
+		return Request{}, fmt.Errorf("%w: %s is not set: Kubernetes clients run this program, see --help", ErrBadRequest, execInfoVariable)
 	}
 	var message struct {
 		Kind       string `json:"kind"`
@@ -135,21 +118,20 @@ func parseRequest(env []string) (Request, error) {
 	if message.Kind != "ExecCredential" {
 		return Request{}, fmt.Errorf("%w: %s: kind is %q, not ExecCredential", ErrBadRequest, execInfoVariable, message.Kind)
 	}
-	switch message.APIVersion {
-	case apiVersionV1, apiVersionV1beta1:
-	default:
-		return Request{}, fmt.Errorf("%w: %s: apiVersion is %q, known are %s and %s",
+	if message.APIVersion != apiVersionV1 && message.APIVersion != apiVersionV1beta1 {
+		return Request{}, fmt.Errorf("%w: %s: apiVersion is %q, must be %s or %s",
 			ErrBadRequest, execInfoVariable, message.APIVersion, apiVersionV1, apiVersionV1beta1)
 	}
 	return Request{Cluster: message.Spec.Cluster, apiVersion: message.APIVersion}, nil
 }
 
-// lookup returns the last value of the variable, as the system does.
-func lookup(env []string, name string) (value string, found bool) {
+// lookup returns the last value of the variable, as the system does, or "".
+func lookup(env []string, name string) string {
+	value := ""
 	for _, variable := range env {
 		if v, ok := strings.CutPrefix(variable, name+"="); ok {
-			value, found = v, true
+			value = v
 		}
 	}
-	return value, found
+	return value
 }

@@ -18,7 +18,7 @@ import (
 // aDay is a grace that does not end during a test.
 const aDay = 24 * time.Hour
 
-func TestOnlyTheClustersThatASchedulerHasDecidedOnAreTold(t *testing.T) {
+func TestPlacementSelectsClusters(t *testing.T) {
 	g := NewWithT(t)
 	c := newHub(t)
 	elsewhere := profile("c", "1")
@@ -29,56 +29,56 @@ func TestOnlyTheClustersThatASchedulerHasDecidedOnAreTold(t *testing.T) {
 	second.Decisions[0].ClusterProfileRef.Namespace = "kube-public"
 	g.Expect(c.Create(second)).To(Succeed())
 
-	roll := run(t, c, hub.Options{Placement: &hub.Placement{Namespace: "default", DecisionKey: "wanted", Grace: 1}})
-	g.Eventually(roll.synced).WithTimeout(patience).Should(BeTrue())
-	g.Expect(roll.content()).To(Equal("default/a=1 kube-public/c=1"))
+	sink := run(t, c, hub.Options{Placement: &hub.Placement{Namespace: "default", DecisionKey: "wanted", Grace: 1}})
+	g.Eventually(sink.synced).WithTimeout(timeout).Should(BeTrue())
+	g.Expect(sink.content()).To(Equal("default/a=1 kube-public/c=1"))
 
 	g.Expect(c.Create(decision("third", "wanted", "b"))).To(Succeed())
-	g.Eventually(roll.content).WithTimeout(patience).Should(Equal("default/a=1 default/b=1 kube-public/c=1"))
+	g.Eventually(sink.content).WithTimeout(timeout).Should(Equal("default/a=1 default/b=1 kube-public/c=1"))
 	g.Expect(c.Update(decision("first", "wanted"))).To(Succeed())
-	g.Eventually(roll.content).WithTimeout(patience).Should(Equal("default/b=1 kube-public/c=1"))
+	g.Eventually(sink.content).WithTimeout(timeout).Should(Equal("default/b=1 kube-public/c=1"))
 	g.Expect(c.Create(profile("not-there", "1"))).To(Succeed())
 	g.Expect(c.Update(profile("b", "2"))).To(Succeed())
-	g.Eventually(roll.content).WithTimeout(patience).Should(Equal("default/b=2 default/not-there=1 kube-public/c=1"),
-		"a cluster may be decided on before it has a profile")
+	g.Eventually(sink.content).WithTimeout(timeout).Should(Equal("default/b=2 default/not-there=1 kube-public/c=1"),
+		"a cluster may be selected before its profile exists")
 }
 
-func TestADecisionOfOneSliceGoesByItsName(t *testing.T) {
+func TestPlacementByName(t *testing.T) {
 	g := NewWithT(t)
 	c := newHub(t)
 	single := decision("single", "", "a")
 	single.Labels = nil
 	g.Expect(c.Create(profile("a", "1"), profile("b", "1"), single, decision("other", "", "b"))).To(Succeed())
-	roll := run(t, c, hub.Options{Placement: &hub.Placement{Namespace: "default", Name: "single"}})
-	g.Eventually(roll.synced).WithTimeout(patience).Should(BeTrue())
-	g.Expect(roll.content()).To(Equal("default/a=1"))
+	sink := run(t, c, hub.Options{Placement: &hub.Placement{Namespace: "default", Name: "single"}})
+	g.Eventually(sink.synced).WithTimeout(timeout).Should(BeTrue())
+	g.Expect(sink.content()).To(Equal("default/a=1"))
 }
 
-func TestASliceThatIsReplacedTakesNoClusterAway(t *testing.T) {
+func TestReplacedSliceRemovesNoCluster(t *testing.T) {
 	g := NewWithT(t)
 	c := newHub(t)
 	g.Expect(c.Create(profile("a", "1"), profile("b", "1"), decision("first", "x", "a"))).To(Succeed())
-	roll := run(t, c, hub.Options{Placement: &hub.Placement{Namespace: "default", DecisionKey: "x", Grace: aDay}})
-	g.Eventually(roll.content).WithTimeout(patience).Should(Equal("default/a=1"))
+	sink := run(t, c, hub.Options{Placement: &hub.Placement{Namespace: "default", DecisionKey: "x", Grace: aDay}})
+	g.Eventually(sink.content).WithTimeout(timeout).Should(Equal("default/a=1"))
 
 	g.Expect(c.Delete(decision("first", "x"))).To(Succeed())
 	g.Expect(c.Create(decision("second", "x", "b"))).To(Succeed())
-	g.Eventually(roll.content).WithTimeout(patience).Should(Equal("default/a=1 default/b=1"),
-		"the second is told of after the first has gone, which takes nothing away yet")
+	g.Eventually(sink.content).WithTimeout(timeout).Should(Equal("default/a=1 default/b=1"),
+		"the second slice follows the removal of the first one, which removes nothing yet")
 }
 
-func TestAHubWithoutPlacementDecisionsIsWaitedFor(t *testing.T) {
+func TestWaitForPlacementDecisionAPI(t *testing.T) {
 	g := NewWithT(t)
 	c := mctest.New(t)
 	g.Expect(c.Create(crd("ClusterProfile"))).To(Succeed())
-	logs := &lines{}
-	roll := run(t, c, hub.Options{Placement: &hub.Placement{Namespace: "default", DecisionKey: "x"}}, logs)
-	g.Eventually(logs.text).WithTimeout(patience).Should(ContainSubstring("does not serve PlacementDecisions"))
-	g.Expect(roll.synced()).To(BeFalse())
+	logs := &logBuffer{}
+	sink := run(t, c, hub.Options{Placement: &hub.Placement{Namespace: "default", DecisionKey: "x"}}, logs)
+	g.Eventually(logs.text).WithTimeout(timeout).Should(ContainSubstring("does not serve PlacementDecisions"))
+	g.Expect(sink.synced()).To(BeFalse())
 
 	g.Expect(c.Create(crd("PlacementDecision"))).To(Succeed())
-	g.Eventually(roll.synced).WithTimeout(patience).Should(BeTrue())
-	g.Expect(logs.text()).To(ContainSubstring("There is no placement decision"))
+	g.Eventually(sink.synced).WithTimeout(timeout).Should(BeTrue())
+	g.Expect(logs.text()).To(ContainSubstring("No placement decision found"))
 }
 
 // decision returns a slice of a decision on profiles in its namespace.

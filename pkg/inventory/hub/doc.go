@@ -6,38 +6,36 @@
 //
 //	src, err := hub.New(hubConfig, hub.Options{Namespaces: []string{"fleet"}})
 //
-// The hub may lack the ClusterProfile API when the source starts: it waits,
-// says so once, and goes on when the API is there. A hub that cannot be reached
-// leaves the roll as it was; once it answers again, the list that follows
-// removes what has gone meanwhile and nothing else.
+// If the hub does not serve the ClusterProfile API, the source logs it once and
+// waits for the API. While the hub cannot be read, no profile is removed; when it
+// can be read again, those that have been deleted are.
 //
 // # ClusterSets of namespaces
 //
-// A namespace's label may name the ClusterSet of all profiles in it, but is not
-// in the profiles. The source reads the namespaces' metadata too and conveys
-// the label in the annotation inventory.AnnotationNamespaceClusterSet of the
-// profiles that it hands out, where inventory.ClusterSet finds it. A change of
-// the label hands the profiles out again.
+// A namespace's label may name the ClusterSet of all profiles in it. The source
+// also reads the metadata of namespaces, and sends profiles with the annotation
+// inventory.AnnotationNamespaceClusterSet, which inventory.ClusterSet reads. When
+// the label changes, the profiles are sent again.
 //
 // # Names
 //
-// The annotations with which sources speak of names, such as
-// inventory.AnnotationClusterName, are removed from the profiles, so that none
-// takes the name of another; Options.TrustAnnotations leaves them.
+// The source removes the annotations that rename a cluster, such as
+// inventory.AnnotationClusterName, as the author of a profile could otherwise take
+// the name of another cluster. Options.TrustAnnotations keeps them.
 //
 // # Placement decisions
 //
-// With Options.Placement, only clusters that a scheduler has decided on are
-// handed out (KEP-5313); see [Placement].
+// With Options.Placement, the source sends only the clusters that a scheduler has
+// selected (KEP-5313); see [Placement].
 //
-// # Rights
+// # Permissions
 //
-// The source lists and watches, and writes nothing:
+// The source writes nothing. It needs to list and watch
 //
 //   - clusterprofiles, in each namespace that it reads, or in all;
 //   - placementdecisions, in the namespace of the placement, if there is one;
-//   - namespaces. Where single namespaces are read, the right to list and watch
-//     those by name (resourceNames) is enough; namespaces have no namespace, so it
-//     takes a ClusterRole. Without it the source says so once and goes on without
-//     the namespaces' labels.
+//   - namespaces, if their labels matter. To read single namespaces, permission for
+//     these by name (resourceNames) is enough; it takes a ClusterRole, as
+//     namespaces are cluster-scoped. Without it the source logs that once and
+//     ignores the labels.
 package hub

@@ -11,7 +11,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -23,7 +22,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/client-go/rest"
 	"k8s.io/klog/v2"
 	"sigs.k8s.io/cluster-inventory-api/apis/v1alpha1"
 	"sigs.k8s.io/controller-runtime/pkg/log"
@@ -33,7 +31,7 @@ import (
 	"github.com/rollcall-dev/rollcall/pkg/mc/mctest"
 )
 
-const patience = 30 * time.Second
+const timeout = 30 * time.Second
 
 func TestMain(m *testing.M) {
 	log.SetLogger(logr.Discard())
@@ -41,23 +39,23 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-func TestProfilesAreToldAsTheyComeChangeAndGo(t *testing.T) {
+func TestSourceFollowsProfiles(t *testing.T) {
 	g := NewWithT(t)
 	c := newHub(t)
 	g.Expect(c.Create(profile("eu", "1"))).To(Succeed())
-	roll := run(t, c, hub.Options{})
-	g.Eventually(roll.synced).WithTimeout(patience).Should(BeTrue())
-	g.Expect(roll.content()).To(Equal("default/eu=1"), "synced comes after the first listing")
+	sink := run(t, c, hub.Options{})
+	g.Eventually(sink.synced).WithTimeout(timeout).Should(BeTrue())
+	g.Expect(sink.content()).To(Equal("default/eu=1"), "synced comes after the first listing")
 
 	g.Expect(c.Create(profile("us", "1"))).To(Succeed())
-	g.Eventually(roll.content).WithTimeout(patience).Should(Equal("default/eu=1 default/us=1"))
+	g.Eventually(sink.content).WithTimeout(timeout).Should(Equal("default/eu=1 default/us=1"))
 	g.Expect(c.Update(profile("eu", "2"))).To(Succeed())
-	g.Eventually(roll.content).WithTimeout(patience).Should(Equal("default/eu=2 default/us=1"))
+	g.Eventually(sink.content).WithTimeout(timeout).Should(Equal("default/eu=2 default/us=1"))
 	g.Expect(c.Delete(profile("us", ""))).To(Succeed())
-	g.Eventually(roll.content).WithTimeout(patience).Should(Equal("default/eu=2"))
+	g.Eventually(sink.content).WithTimeout(timeout).Should(Equal("default/eu=2"))
 }
 
-func TestTheHubSelectsProfiles(t *testing.T) {
+func TestLabelSelectorAndNamespace(t *testing.T) {
 	g := NewWithT(t)
 	c := newHub(t)
 	elsewhere := profile("elsewhere", "1")
@@ -66,46 +64,46 @@ func TestTheHubSelectsProfiles(t *testing.T) {
 
 	byLabel := run(t, c, hub.Options{LabelSelector: labels.SelectorFromSet(labels.Set{"version": "1"})})
 	byNamespace := run(t, c, hub.Options{Namespace: "default"})
-	g.Eventually(byLabel.content).WithTimeout(patience).Should(Equal("default/a=1 kube-public/elsewhere=1"))
-	g.Eventually(byNamespace.content).WithTimeout(patience).Should(Equal("default/a=1 default/b=2"))
+	g.Eventually(byLabel.content).WithTimeout(timeout).Should(Equal("default/a=1 kube-public/elsewhere=1"))
+	g.Eventually(byNamespace.content).WithTimeout(timeout).Should(Equal("default/a=1 default/b=2"))
 
 	g.Expect(c.Update(profile("a", "2"))).To(Succeed())
-	g.Eventually(byLabel.content).WithTimeout(patience).Should(Equal("kube-public/elsewhere=1"))
+	g.Eventually(byLabel.content).WithTimeout(timeout).Should(Equal("kube-public/elsewhere=1"))
 }
 
-func TestAnOutageLeavesTheRollAsItWasAndTheRelistRemovesWhatHasGone(t *testing.T) {
+func TestOutageKeepsProfiles(t *testing.T) {
 	g := NewWithT(t)
 	c := newHub(t)
-	g.Expect(c.Create(profile("stays", "1"), profile("goes", "1"))).To(Succeed())
-	logs := &lines{}
-	roll := run(t, c, hub.Options{}, logs)
-	g.Eventually(roll.content).WithTimeout(patience).Should(Equal("default/goes=1 default/stays=1"))
+	g.Expect(c.Create(profile("kept", "1"), profile("deleted", "1"))).To(Succeed())
+	logs := &logBuffer{}
+	sink := run(t, c, hub.Options{}, logs)
+	g.Eventually(sink.content).WithTimeout(timeout).Should(Equal("default/deleted=1 default/kept=1"))
 
 	c.Fault(mctest.Refuse)
-	g.Expect(c.Delete(profile("goes", ""))).To(Succeed())
+	g.Expect(c.Delete(profile("deleted", ""))).To(Succeed())
 	c.Compact() // so that the watch cannot resume
-	g.Eventually(logs.text).WithTimeout(patience).Should(ContainSubstring("the hub cannot be read"))
-	g.Expect(roll.content()).To(Equal("default/goes=1 default/stays=1"))
+	g.Eventually(logs.text).WithTimeout(timeout).Should(ContainSubstring("requests to the hub fail"))
+	g.Expect(sink.content()).To(Equal("default/deleted=1 default/kept=1"))
 
 	c.Clear()
-	g.Eventually(roll.content).WithTimeout(patience).Should(Equal("default/stays=1"))
-	g.Expect(logs.text()).To(ContainSubstring("can be read again"))
-	g.Expect(strings.Count(logs.text(), "Waiting for the hub")).To(Equal(1), "said once, however often it was tried")
+	g.Eventually(sink.content).WithTimeout(timeout).Should(Equal("default/kept=1"))
+	g.Expect(logs.text()).To(ContainSubstring("Hub can be read again"))
+	g.Expect(strings.Count(logs.text(), "Cannot read the hub")).To(Equal(1), "logged once, not with each retry")
 }
 
-func TestAHubWithoutTheAPIIsWaitedFor(t *testing.T) {
+func TestWaitForClusterProfileAPI(t *testing.T) {
 	g := NewWithT(t)
 	c := mctest.New(t)
-	logs := &lines{}
-	roll := run(t, c, hub.Options{}, logs)
-	g.Eventually(logs.text).WithTimeout(patience).Should(ContainSubstring("does not serve ClusterProfiles"))
-	g.Expect(roll.synced()).To(BeFalse())
+	logs := &logBuffer{}
+	sink := run(t, c, hub.Options{}, logs)
+	g.Eventually(logs.text).WithTimeout(timeout).Should(ContainSubstring("does not serve ClusterProfiles"))
+	g.Expect(sink.synced()).To(BeFalse())
 
 	g.Expect(c.Create(crd("ClusterProfile"))).To(Succeed())
-	g.Eventually(roll.synced).WithTimeout(patience).Should(BeTrue())
+	g.Eventually(sink.synced).WithTimeout(timeout).Should(BeTrue())
 }
 
-func TestAHubsProfilesNameTheirClustersOnlyWhereTheirAuthorsAreTrusted(t *testing.T) {
+func TestTrustAnnotations(t *testing.T) {
 	for _, tc := range []struct {
 		name                  string
 		trust                 bool
@@ -121,72 +119,44 @@ func TestAHubsProfilesNameTheirClustersOnlyWhereTheirAuthorsAreTrusted(t *testin
 			p := profile("eu", "1")
 			p.Annotations = map[string]string{
 				inventory.AnnotationClusterName: "prod/eu", inventory.AnnotationRenamedFrom: "prod/renamed",
-				inventory.AnnotationAlternates: "prod/other", "note": "stays",
+				inventory.AnnotationAlternates: "prod/other", "note": "kept",
 			}
 			g.Expect(c.Create(p)).To(Succeed())
-			roll := run(t, c, hub.Options{TrustAnnotations: tc.trust})
-			g.Eventually(roll.synced).WithTimeout(patience).Should(BeTrue())
-			told := roll.profile("default/eu")
-			g.Expect(inventory.ClusterName(told)).To(Equal(tc.clusterName))
-			g.Expect(inventory.OriginalKey(told).String()).To(Equal(tc.original))
-			g.Expect(inventory.Alternates(told)).To(HaveLen(tc.alternates))
-			g.Expect(told.Annotations).To(HaveKeyWithValue("note", "stays"))
+			sink := run(t, c, hub.Options{TrustAnnotations: tc.trust})
+			g.Eventually(sink.synced).WithTimeout(timeout).Should(BeTrue())
+			sent := sink.profile("default/eu")
+			g.Expect(inventory.ClusterName(sent)).To(Equal(tc.clusterName))
+			g.Expect(inventory.OriginalKey(sent).String()).To(Equal(tc.original))
+			g.Expect(inventory.Alternates(sent)).To(HaveLen(tc.alternates))
+			g.Expect(sent.Annotations).To(HaveKeyWithValue("note", "kept"))
 		})
 	}
 }
 
-func TestNoConnectionIsLeftBehind(t *testing.T) {
+func TestConnectionsAreClosed(t *testing.T) {
 	c := newHub(t)
-	for i := range 20 { // so that watches do not end in time by chance
+	for i := range 20 { // the order in which watches end varies
 		g := NewWithT(t)
 		config := c.Config()
 		if i%2 == 1 {
-			config.Wrap(func(rt http.RoundTripper) http.RoundTripper { return &countingTransport{RoundTripper: rt} })
+			config.Wrap(func(rt http.RoundTripper) http.RoundTripper { return struct{ http.RoundTripper }{rt} })
 		}
 		source, err := hub.New(config, hub.Options{})
 		g.Expect(err).NotTo(HaveOccurred())
 		ctx, cancel := context.WithCancel(t.Context())
-		r := newRoll()
+		r := newStore()
 		ended := make(chan error, 1)
 		go func() { ended <- source.Run(ctx, r) }()
-		g.Eventually(r.synced).WithTimeout(patience).Should(BeTrue())
-		g.Eventually(func() int { return c.OpenWatches("") }).WithTimeout(patience).Should(Equal(2), "of profiles and namespaces")
-		g.Eventually(c.Connections).WithTimeout(patience).Should(Equal(1), "one that was opened in vain is closed by then")
+		g.Eventually(r.synced).WithTimeout(timeout).Should(BeTrue())
+		g.Eventually(func() int { return c.OpenWatches("") }).WithTimeout(timeout).Should(Equal(2), "of profiles and namespaces")
+		g.Eventually(c.Connections).WithTimeout(timeout).Should(Equal(1), "a superfluous one is closed by then")
 		cancel()
 		g.Expect(<-ended).To(Succeed())
-		g.Eventually(c.Connections).WithTimeout(patience).Should(BeZero())
+		g.Eventually(c.Connections).WithTimeout(timeout).Should(BeZero())
 	}
 }
 
-func TestTheHubIsReadByTheClientThatIsGiven(t *testing.T) {
-	g := NewWithT(t)
-	c := newHub(t)
-	client, err := rest.HTTPClientFor(c.Config())
-	g.Expect(err).NotTo(HaveOccurred())
-	shared := &countingTransport{RoundTripper: client.Transport}
-	client.Transport = shared
-	roll := run(t, c, hub.Options{HTTPClient: client})
-	g.Eventually(roll.synced).WithTimeout(patience).Should(BeTrue())
-	all := 0
-	for _, resource := range []string{"clusterprofiles", "namespaces"} {
-		all += c.Requests("", resource)
-	}
-	g.Expect(shared.requests.Load()).To(BeNumerically(">=", all), "all requests")
-	g.Expect(all).To(BeNumerically(">=", 2))
-}
-
-// countingTransport counts requests.
-type countingTransport struct {
-	http.RoundTripper
-	requests atomic.Int64
-}
-
-func (t *countingTransport) RoundTrip(req *http.Request) (*http.Response, error) {
-	t.requests.Add(1)
-	return t.RoundTripper.RoundTrip(req)
-}
-
-func TestAHubNeedsAConfig(t *testing.T) {
+func TestNewRequiresConfig(t *testing.T) {
 	_, err := hub.New(nil, hub.Options{})
 	NewWithT(t).Expect(err).To(MatchError(ContainSubstring("rest.Config")))
 }
@@ -208,7 +178,7 @@ func profile(name, version string) *inventory.Profile {
 }
 
 // run runs a source on the hub until the test ends.
-func run(t *testing.T, c *mctest.Cluster, options hub.Options, logs ...*lines) *roll {
+func run(t *testing.T, c *mctest.Cluster, options hub.Options, logs ...*logBuffer) *store {
 	t.Helper()
 	source, err := hub.New(c.Config(), options)
 	if err != nil {
@@ -218,7 +188,7 @@ func run(t *testing.T, c *mctest.Cluster, options hub.Options, logs ...*lines) *
 	for _, l := range logs {
 		ctx = log.IntoContext(ctx, funcr.New(l.add, funcr.Options{}))
 	}
-	r := newRoll()
+	r := newStore()
 	ended := make(chan error, 1)
 	go func() { ended <- source.Run(ctx, r) }()
 	t.Cleanup(func() {
@@ -230,83 +200,83 @@ func run(t *testing.T, c *mctest.Cluster, options hub.Options, logs ...*lines) *
 	return r
 }
 
-// roll is a sink that keeps what it is told.
-type roll struct {
+// store is a sink that keeps profiles.
+type store struct {
 	mu       sync.Mutex
 	profiles map[string]*inventory.Profile
 	sets     map[string]string // ClusterSets, by the profile's name
 	complete bool
 }
 
-func newRoll() *roll {
-	return &roll{profiles: map[string]*inventory.Profile{}, sets: map[string]string{}}
+func newStore() *store {
+	return &store{profiles: map[string]*inventory.Profile{}, sets: map[string]string{}}
 }
 
-func (r *roll) Put(p *inventory.Profile) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.profiles[inventory.KeyOf(p).String()] = p
-	r.sets[p.Name] = inventory.ClusterSet(p)
+func (s *store) Put(p *inventory.Profile) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.profiles[inventory.KeyOf(p).String()] = p
+	s.sets[p.Name] = inventory.ClusterSet(p)
 }
 
-func (r *roll) Remove(key inventory.Key) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	delete(r.profiles, key.String())
+func (s *store) Remove(key inventory.Key) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.profiles, key.String())
 }
 
-func (r *roll) Synced() {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.complete = true
+func (s *store) Synced() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.complete = true
 }
 
-func (r *roll) synced() bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.complete
+func (s *store) synced() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.complete
 }
 
 // set returns the ClusterSet of the profile of that name.
-func (r *roll) set(name string) func() string {
+func (s *store) set(name string) func() string {
 	return func() string {
-		r.mu.Lock()
-		defer r.mu.Unlock()
-		return r.sets[name]
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		return s.sets[name]
 	}
 }
 
 // profile returns the profile of the key, or nil.
-func (r *roll) profile(key string) *inventory.Profile {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.profiles[key]
+func (s *store) profile(key string) *inventory.Profile {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.profiles[key]
 }
 
 // content returns the profiles as "namespace/name=version", in order.
-func (r *roll) content() string {
-	r.mu.Lock()
-	defer r.mu.Unlock()
+func (s *store) content() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	var all []string
-	for _, key := range slices.Sorted(maps.Keys(r.profiles)) {
-		all = append(all, fmt.Sprintf("%s=%s", key, r.profiles[key].Labels["version"]))
+	for _, key := range slices.Sorted(maps.Keys(s.profiles)) {
+		all = append(all, fmt.Sprintf("%s=%s", key, s.profiles[key].Labels["version"]))
 	}
 	return strings.Join(all, " ")
 }
 
-// lines keeps what is logged.
-type lines struct {
+// logBuffer keeps log lines.
+type logBuffer struct {
 	mu  sync.Mutex
 	all strings.Builder
 }
 
-func (l *lines) add(_, args string) {
+func (l *logBuffer) add(_, args string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	fmt.Fprintln(&l.all, args)
 }
 
-func (l *lines) text() string {
+func (l *logBuffer) text() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.all.String()

@@ -13,29 +13,29 @@ import (
 	"github.com/rollcall-dev/rollcall/pkg/mc/mctest"
 )
 
-func TestTheLogSaysWhatIsReadAndWhatRightsAreMissing(t *testing.T) {
+func TestLogOfMissingPermissions(t *testing.T) {
 	for _, tc := range []struct {
-		name          string
-		options       hub.Options
-		read, refused string
+		name           string
+		options        hub.Options
+		reads, missing string
 	}{
 		{
 			"the whole hub", hub.Options{LabelSelector: labels.Set{"env": "test"}.AsSelector()},
-			`"what"="ClusterProfiles of the hub with labels \"env=test\""`,
-			"in all namespaces of the hub; where there are rights in some, name these",
+			`"source"="ClusterProfiles of the hub with labels \"env=test\""`,
+			"in all namespaces of the hub; to read only some, set Namespaces",
 		},
 		{
 			"one namespace", hub.Options{Namespace: "flet"},
-			`"what"="ClusterProfiles of the hub in namespace \"flet\""`,
+			`"source"="ClusterProfiles of the hub in namespace \"flet\""`,
 			`ClusterProfiles in namespace \"flet\" in the hub`,
 		},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			c := newHub(t)
 			c.Fault(mctest.Forbidden.On("clusterprofiles"))
-			logged := &lines{}
+			logged := &logBuffer{}
 			run(t, c, tc.options, logged)
-			NewWithT(t).Eventually(logged.text).WithTimeout(patience).Should(And(ContainSubstring(tc.read), ContainSubstring(tc.refused)))
+			NewWithT(t).Eventually(logged.text).WithTimeout(timeout).Should(And(ContainSubstring(tc.reads), ContainSubstring(tc.missing)))
 		})
 	}
 }

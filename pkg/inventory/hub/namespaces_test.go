@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
+	"sigs.k8s.io/cluster-inventory-api/apis/v1alpha1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/rollcall-dev/rollcall/pkg/inventory"
@@ -18,7 +19,7 @@ import (
 	"github.com/rollcall-dev/rollcall/pkg/mc/mctest"
 )
 
-func TestSeveralNamespacesAreReadAndNoOthers(t *testing.T) {
+func TestNamespaces(t *testing.T) {
 	g := NewWithT(t)
 	c := newHub(t)
 	in := func(namespace, name string) *inventory.Profile {
@@ -27,30 +28,30 @@ func TestSeveralNamespacesAreReadAndNoOthers(t *testing.T) {
 		return p
 	}
 	g.Expect(c.Create(in("default", "a"), in("kube-public", "b"), in("kube-system", "c"))).To(Succeed())
-	roll := run(t, c, hub.Options{Namespace: "default", Namespaces: []string{"kube-public", "default"}})
-	g.Eventually(roll.synced).WithTimeout(patience).Should(BeTrue())
-	g.Expect(roll.content()).To(Equal("default/a=1 kube-public/b=1"))
+	sink := run(t, c, hub.Options{Namespace: "default", Namespaces: []string{"kube-public", "default"}})
+	g.Eventually(sink.synced).WithTimeout(timeout).Should(BeTrue())
+	g.Expect(sink.content()).To(Equal("default/a=1 kube-public/b=1"))
 	g.Expect(c.Requests("watch", "clusterprofiles")).To(Equal(2), "one for each namespace")
 }
 
-func TestTheHubSelectsByFields(t *testing.T) {
+func TestFieldSelector(t *testing.T) {
 	g := NewWithT(t)
 	c := newHub(t)
 	g.Expect(c.Create(profile("a", "1"), profile("b", "1"))).To(Succeed())
-	roll := run(t, c, hub.Options{FieldSelector: fields.OneTermEqualSelector(metav1.ObjectNameField, "b")})
-	g.Eventually(roll.synced).WithTimeout(patience).Should(BeTrue())
-	g.Expect(roll.content()).To(Equal("default/b=1"))
+	sink := run(t, c, hub.Options{FieldSelector: fields.OneTermEqualSelector(metav1.ObjectNameField, "b")})
+	g.Eventually(sink.synced).WithTimeout(timeout).Should(BeTrue())
+	g.Expect(sink.content()).To(Equal("default/b=1"))
 }
 
-func TestTheClusterSetOfANamespaceIsConveyed(t *testing.T) {
+func TestClusterSetOfNamespace(t *testing.T) {
 	for _, tc := range []struct {
 		name    string
 		options hub.Options
 		label   string
 	}{
-		{"all namespaces are read", hub.Options{}, inventory.LabelClusterSet},
-		{"one namespace is read", hub.Options{Namespace: "default"}, inventory.LabelClusterSet},
-		{"as the KEP spells the label", hub.Options{}, inventory.LabelClusterSetInKEP},
+		{"all namespaces", hub.Options{}, v1alpha1.LabelClusterSetKey},
+		{"one namespace", hub.Options{Namespace: "default"}, v1alpha1.LabelClusterSetKey},
+		{"the label as spelled in the KEP", hub.Options{}, "clusterset.multicluster.x-k8s.io"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			g := NewWithT(t)
@@ -65,32 +66,32 @@ func TestTheClusterSetOfANamespaceIsConveyed(t *testing.T) {
 				g.Expect(c.Update(namespace)).To(Succeed())
 			}
 			label("production")
-			pretends := profile("pretends", "1")
-			pretends.Annotations = map[string]string{inventory.AnnotationNamespaceClusterSet: "other"}
-			g.Expect(c.Create(profile("a", "1"), pretends)).To(Succeed())
+			forged := profile("forged", "1")
+			forged.Annotations = map[string]string{inventory.AnnotationNamespaceClusterSet: "other"}
+			g.Expect(c.Create(profile("a", "1"), forged)).To(Succeed())
 
-			roll := run(t, c, tc.options)
-			g.Eventually(roll.synced).WithTimeout(patience).Should(BeTrue())
-			g.Expect(roll.set("a")()).To(Equal("production"), "from the first time that the profile is told of")
-			g.Expect(roll.set("pretends")()).To(Equal("production"))
+			sink := run(t, c, tc.options)
+			g.Eventually(sink.synced).WithTimeout(timeout).Should(BeTrue())
+			g.Expect(sink.set("a")()).To(Equal("production"), "from the first Put on")
+			g.Expect(sink.set("forged")()).To(Equal("production"))
 
 			label("staging")
-			g.Eventually(roll.set("a")).WithTimeout(patience).Should(Equal("staging"))
+			g.Eventually(sink.set("a")).WithTimeout(timeout).Should(Equal("staging"))
 			label("")
-			g.Eventually(roll.set("a")).WithTimeout(patience).Should(BeEmpty())
-			g.Eventually(roll.set("pretends")).WithTimeout(patience).Should(BeEmpty())
+			g.Eventually(sink.set("a")).WithTimeout(timeout).Should(BeEmpty())
+			g.Eventually(sink.set("forged")).WithTimeout(timeout).Should(BeEmpty())
 		})
 	}
 }
 
-func TestWhoMayNotReadNamespacesDoesWithout(t *testing.T) {
+func TestNamespacesForbidden(t *testing.T) {
 	g := NewWithT(t)
 	c := newHub(t)
 	c.Fault(mctest.Forbidden.On("namespaces"))
 	g.Expect(c.Create(profile("a", "1"))).To(Succeed())
-	logs := &lines{}
-	roll := run(t, c, hub.Options{Namespaces: []string{"default", "kube-public"}}, logs)
-	g.Eventually(roll.synced).WithTimeout(patience).Should(BeTrue())
-	g.Expect(roll.content()).To(Equal("default/a=1"))
+	logs := &logBuffer{}
+	sink := run(t, c, hub.Options{Namespaces: []string{"default", "kube-public"}}, logs)
+	g.Eventually(sink.synced).WithTimeout(timeout).Should(BeTrue())
+	g.Expect(sink.content()).To(Equal("default/a=1"))
 	g.Expect(strings.Count(logs.text(), "Not allowed to list and watch namespaces")).To(Equal(1))
 }

@@ -6,28 +6,23 @@ package hub
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 	"sync"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 )
 
-// target is what requests are for.
+// target is what requests read.
 type target struct {
 	resource  string
 	namespace string // "" means all
-	kep       string // that defines the resource
+	kep       string // defines the resource
 }
 
-func (t target) String() string {
-	if t.namespace == "" {
-		return t.resource
-	}
-	return fmt.Sprintf("%s in namespace %q", t.resource, t.namespace)
-}
-
-// outages logs what keeps the hub from being read once for each reason, not
-// with every retry and target, and when that is over.
+// outages logs each reason why the hub cannot be read once, not for every retry
+// and target, and the end of the outage.
 type outages struct {
 	mu      sync.Mutex // guards reasons
 	reasons map[target]string
@@ -37,68 +32,53 @@ func newOutages() *outages {
 	return &outages{reasons: map[target]string{}}
 }
 
-// note is told of the outcome of each request to the hub.
-func (o *outages) note(ctx context.Context, what target, err error) {
-	reason := ""
-	switch {
-	case ctx.Err() != nil:
-		return
-	case err == nil:
-	case apierrors.IsResourceExpired(err), apierrors.IsGone(err):
-		return // the hub answers: it asks for another listing
-	case apierrors.IsNotFound(err):
-		reason = fmt.Sprintf("the hub does not serve %s (is the CRD of %s installed?)", what.resource, what.kep)
-	case apierrors.IsForbidden(err):
-		reason = fmt.Sprintf("not allowed to list and watch %s in the hub", what)
-		if what.namespace == "" {
-			reason = fmt.Sprintf("not allowed to list and watch %s in all namespaces of the hub; where there are rights in some, name these in the options", what)
-		}
-	case apierrors.IsUnauthorized(err):
-		reason = "the hub does not accept the credentials"
-	default:
-		reason = "the hub cannot be read"
+// observe takes the outcome of a request.
+func (o *outages) observe(ctx context.Context, what target, err error) {
+	if ctx.Err() != nil || apierrors.IsResourceExpired(err) || apierrors.IsGone(err) {
+		return // the hub responds, and requires a new list
 	}
-	log := log.FromContext(ctx)
-	switch o.change(what, reason) {
-	case begun:
-		log.Info("Waiting for the hub; the fleet stays as it is", "reason", reason, "error", err.Error())
-	case continued:
-		log.V(1).Info("Still waiting for the hub", "reason", reason, "error", err.Error())
+	known, ended := o.record(what, what.reason(err))
+	switch log := log.FromContext(ctx); {
 	case ended:
-		log.Info("The hub can be read again")
-	case none:
+		log.Info("Hub can be read again")
+	case err == nil:
+	case known:
+		log.V(1).Info("Still cannot read the hub", "reason", what.reason(err), "error", err.Error())
+	default:
+		log.Info("Cannot read the hub, keeping the clusters as they are", "reason", what.reason(err), "error", err.Error())
 	}
 }
 
-// change is what a request's outcome means for what is known of outages.
-type change int
+// reason returns why the target cannot be read, or "".
+func (t target) reason(err error) string {
+	switch {
+	case err == nil:
+		return ""
+	case apierrors.IsNotFound(err):
+		return fmt.Sprintf("the hub does not serve %s (is the CRD of %s installed?)", t.resource, t.kep)
+	case apierrors.IsForbidden(err) && t.namespace == "":
+		return fmt.Sprintf("not allowed to list and watch %s in all namespaces of the hub; to read only some, set Namespaces", t.resource)
+	case apierrors.IsForbidden(err):
+		return fmt.Sprintf("not allowed to list and watch %s in namespace %q in the hub", t.resource, t.namespace)
+	case apierrors.IsUnauthorized(err):
+		return "the hub does not accept the credentials"
+	default:
+		return "requests to the hub fail"
+	}
+}
 
-const (
-	none change = iota
-	begun
-	continued
-	ended
-)
-
-func (o *outages) change(what target, reason string) change {
+// record sets the reason why the target cannot be read, or "". It reports whether
+// the reason was known before, also for another target, and whether this was the
+// end of the outage.
+func (o *outages) record(what target, reason string) (known, ended bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if reason == "" {
-		if o.reasons[what] == "" {
-			return none
-		}
-		delete(o.reasons, what)
-		if len(o.reasons) > 0 {
-			return none
-		}
-		return ended
+	known = slices.Contains(slices.Collect(maps.Values(o.reasons)), reason)
+	if reason != "" {
+		o.reasons[what] = reason
+		return known, false
 	}
-	for _, known := range o.reasons {
-		if known == reason {
-			o.reasons[what] = reason
-			return continued
-		}
-	}
-	o.reasons[what] = reason
-	return begun
+	before := len(o.reasons)
+	delete(o.reasons, what)
+	return known, before > 0 && len(o.reasons) == 0
 }

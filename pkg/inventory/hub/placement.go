@@ -21,43 +21,41 @@ import (
 )
 
 const (
-	// LabelDecisionRevision tells the slices of one version of a decision from
-	// those of another (KEP-5313).
-	LabelDecisionRevision = "multicluster.x-k8s.io/decision-revision"
+	// labelRevision is the version of the decision that a slice belongs to
+	// (KEP-5313).
+	labelRevision = "multicluster.x-k8s.io/decision-revision"
 
-	// DefaultGrace is the default of Placement.Grace.
-	DefaultGrace = 10 * time.Second
+	defaultGrace = 10 * time.Second
 
-	// rewriteFactor is how many times longer than Grace a cluster stays while a
-	// decision is being rewritten.
-	rewriteFactor = 6
+	// incompleteFactor is how many times longer the grace is while a decision is
+	// incomplete.
+	incompleteFactor = 6
 )
 
-// Placement names a decision of a scheduler: one or more PlacementDecisions,
-// its slices (KEP-5313). Where slices carry a revision, those of the newest
-// count.
+// Placement names a scheduler's decision: one or more PlacementDecisions, its
+// slices (KEP-5313). If slices have a revision, those of the newest count.
 //
-// A cluster joins as soon as a slice names it. It leaves when no slice has named
-// it for the time of Grace, so that a slice that is replaced takes no cluster
-// away. While the slices show that they are being rewritten (there is none, an
-// index is missing between them, or those of an older revision are still there)
-// it stays six times as long. Nothing leaves while the hub cannot be read or
-// does not serve PlacementDecisions.
+// A cluster is added when a slice lists it, and removed when no slice has listed it
+// for the duration of Grace, so that a slice that is being replaced removes no
+// cluster. While the decision is incomplete (no slice exists, an index is missing,
+// or slices of an older revision still exist) the grace is six times as long. No
+// cluster is removed while the hub cannot be read or does not serve
+// PlacementDecisions.
 type Placement struct {
-	// Namespace of the PlacementDecisions. A reference without a namespace means
-	// a profile in this one. Required.
+	// Namespace of the PlacementDecisions, and of profiles that they refer to
+	// without a namespace. Required.
 	Namespace string
 
-	// DecisionKey is the value of the label multicluster.x-k8s.io/decision-key
-	// that all slices have. Either it or Name is required.
+	// DecisionKey is the value of the label multicluster.x-k8s.io/decision-key of
+	// all slices. Either DecisionKey or Name is required.
 	DecisionKey string
 
-	// Name is that of the one PlacementDecision. It serves where a scheduler
-	// writes a single slice without a key.
+	// Name is the name of the only PlacementDecision, for schedulers that write
+	// one slice without a key.
 	Name string
 
-	// Grace is how long a cluster stays that is no longer named. Defaults to
-	// DefaultGrace.
+	// Grace is the time until a cluster that is no longer listed is removed.
+	// Defaults to 10 s.
 	Grace time.Duration
 }
 
@@ -66,7 +64,7 @@ func (p *Placement) String() string {
 	return fmt.Sprintf("placement decision %q in namespace %q", cmp.Or(p.DecisionKey, p.Name), p.Namespace)
 }
 
-// Validate says what in the placement makes no sense. None, nil, is fine.
+// Validate returns an error if a field is invalid. A nil Placement is valid.
 func (p *Placement) Validate() error {
 	switch {
 	case p == nil:
@@ -78,13 +76,13 @@ func (p *Placement) Validate() error {
 	case p.Grace < 0:
 		return errors.New("Placement.Grace must not be negative")
 	}
-	if wrong := validation.IsValidLabelValue(p.DecisionKey); len(wrong) > 0 {
-		return fmt.Errorf("Placement.DecisionKey %q: %s", p.DecisionKey, wrong[0])
+	if problems := validation.IsValidLabelValue(p.DecisionKey); len(problems) > 0 {
+		return fmt.Errorf("Placement.DecisionKey %q: %s", p.DecisionKey, problems[0])
 	}
 	return nil
 }
 
-// selectors has the hub select the slices.
+// selectors select the slices in the hub.
 func (p *Placement) selectors() metav1.ListOptions {
 	if p.Name != "" {
 		return metav1.ListOptions{FieldSelector: fields.OneTermEqualSelector(metav1.ObjectNameField, p.Name).String()}
@@ -92,20 +90,17 @@ func (p *Placement) selectors() metav1.ListOptions {
 	return metav1.ListOptions{LabelSelector: labels.SelectorFromSet(labels.Set{v1alpha1.DecisionKeyLabel: p.DecisionKey}).String()}
 }
 
-// decision is what slices say, taken together.
+// decision is the content of all slices.
 type decision struct {
-	clusters map[inventory.Key]bool
-
-	// rewritten is set where the slices show that others are missing or
-	// about to go.
-	rewritten bool
+	clusters   map[inventory.Key]bool
+	incomplete bool // slices are missing, or about to be removed
 }
 
 // decisionOf reads the slices of a decision.
 func decisionOf(slices map[string]*v1alpha1.PlacementDecision) decision {
 	revisions := map[string][]*v1alpha1.PlacementDecision{}
 	for _, slice := range slices {
-		revision := slice.Labels[LabelDecisionRevision]
+		revision := slice.Labels[labelRevision]
 		revisions[revision] = append(revisions[revision], slice)
 	}
 	newest, found := "", false
@@ -115,21 +110,21 @@ func decisionOf(slices map[string]*v1alpha1.PlacementDecision) decision {
 		}
 	}
 	d := decision{
-		clusters:  map[inventory.Key]bool{},
-		rewritten: len(revisions) != 1 || indexMissing(revisions[newest]),
+		clusters:   map[inventory.Key]bool{},
+		incomplete: len(revisions) != 1 || indexMissing(revisions[newest]),
 	}
 	for _, slice := range revisions[newest] {
-		for _, decided := range slice.Decisions {
-			ref := decided.ClusterProfileRef
+		for _, selected := range slice.Decisions {
+			ref := selected.ClusterProfileRef
 			d.clusters[inventory.Key{Namespace: cmp.Or(ref.Namespace, slice.Namespace), Name: ref.Name}] = true
 		}
 	}
 	return d
 }
 
-// newer says whether revision a comes after b. Numbers are in their order. Of
-// others, the one is newer of which a slice was written last; a number is newer
-// than what is none, and anything is newer than no revision.
+// newer reports whether revision a is newer than b. Numbers are compared as such.
+// Of others, the one whose slice was written last is newer. A number is newer than
+// any other revision, and any revision is newer than none.
 func newer(a, b string, revisions map[string][]*v1alpha1.PlacementDecision) bool {
 	if a == "" || b == "" {
 		return b == ""
@@ -158,8 +153,8 @@ func lastWrite(slices []*v1alpha1.PlacementDecision) string {
 	return last
 }
 
-// indexMissing says whether there is a slice of a higher index than one that is
-// missing. Slices without an index say nothing.
+// indexMissing reports whether there is a slice with a higher index than a missing
+// one. Slices without an index do not count.
 func indexMissing(slices []*v1alpha1.PlacementDecision) bool {
 	indexes, highest := map[uint64]bool{}, uint64(0)
 	for _, slice := range slices {

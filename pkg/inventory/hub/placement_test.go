@@ -17,13 +17,13 @@ import (
 	"github.com/rollcall-dev/rollcall/pkg/inventory"
 )
 
-// slice returns a slice that is described as "revision/index version: clusters".
+// slice returns a slice of a decision on these clusters.
 func slice(revision, index, version, clusters string) *v1alpha1.PlacementDecision {
 	s := &v1alpha1.PlacementDecision{ObjectMeta: metav1.ObjectMeta{
 		Namespace: "fleet", Name: "slice-" + revision + "-" + index, ResourceVersion: version, Labels: map[string]string{},
 	}}
 	if revision != "" {
-		s.Labels[LabelDecisionRevision] = revision
+		s.Labels[labelRevision] = revision
 	}
 	if index != "" {
 		s.Labels[v1alpha1.DecisionIndexLabel] = index
@@ -40,16 +40,16 @@ func slice(revision, index, version, clusters string) *v1alpha1.PlacementDecisio
 	return s
 }
 
-func TestADecisionIsReadFromAllSlicesOfItsNewestRevision(t *testing.T) {
+func TestDecisionOfNewestRevision(t *testing.T) {
 	for _, tc := range []struct {
-		name      string
-		slices    []*v1alpha1.PlacementDecision
-		want      string
-		rewritten bool
+		name       string
+		slices     []*v1alpha1.PlacementDecision
+		want       string
+		incomplete bool
 	}{
 		{"no slice", nil, "", true},
 		{"one slice, of no cluster", []*v1alpha1.PlacementDecision{slice("", "", "1", "")}, "", false},
-		{"a reference without a namespace is to that of the slice",
+		{"a reference without a namespace",
 			[]*v1alpha1.PlacementDecision{slice("", "", "1", "a other/b")}, "fleet/a other/b", false},
 		{"several slices are one decision",
 			[]*v1alpha1.PlacementDecision{slice("", "0", "1", "a b"), slice("", "1", "2", "b c")}, "fleet/a fleet/b fleet/c", false},
@@ -57,11 +57,11 @@ func TestADecisionIsReadFromAllSlicesOfItsNewestRevision(t *testing.T) {
 			[]*v1alpha1.PlacementDecision{slice("", "0", "1", "a"), slice("", "2", "2", "c")}, "fleet/a fleet/c", true},
 		{"the first index is missing",
 			[]*v1alpha1.PlacementDecision{slice("", "1", "2", "b")}, "fleet/b", true},
-		{"revisions that are numbers are in their order",
+		{"numeric revisions",
 			[]*v1alpha1.PlacementDecision{slice("9", "0", "7", "old"), slice("10", "0", "3", "new")}, "fleet/new", true},
-		{"of others the newest is what was written last",
+		{"other revisions, by their last write",
 			[]*v1alpha1.PlacementDecision{slice("b", "0", "7", "old"), slice("a", "0", "12", "new")}, "fleet/new", true},
-		{"a number is newer than what is none",
+		{"a number is newer than another revision",
 			[]*v1alpha1.PlacementDecision{slice("x", "0", "7", "old"), slice("1", "0", "3", "new")}, "fleet/new", true},
 		{"any revision is newer than none",
 			[]*v1alpha1.PlacementDecision{slice("", "0", "7", "old"), slice("a", "0", "3", "new")}, "fleet/new", true},
@@ -74,7 +74,7 @@ func TestADecisionIsReadFromAllSlicesOfItsNewestRevision(t *testing.T) {
 			}
 			d := decisionOf(all)
 			g.Expect(clustersOf(d)).To(Equal(tc.want))
-			g.Expect(d.rewritten).To(Equal(tc.rewritten))
+			g.Expect(d.incomplete).To(Equal(tc.incomplete))
 		})
 	}
 }
@@ -88,15 +88,15 @@ func clustersOf(d decision) string {
 	return strings.Join(names, " ")
 }
 
-// history is a decision in the course of time.
+// history is a placement with a clock.
 type history struct {
-	*placed
+	*selected
 	now time.Time
 }
 
 func newHistory() *history {
-	h := &history{placed: newPlaced(&Placement{Namespace: "fleet", DecisionKey: "x"}), now: time.Unix(0, 0)}
-	h.read = true
+	h := &history{selected: newSelected(&Placement{Namespace: "fleet", DecisionKey: "x"}), now: time.Unix(0, 0)}
+	h.listed = true
 	return h
 }
 
@@ -112,7 +112,7 @@ func (h *history) remove(s *v1alpha1.PlacementDecision) {
 	h.decide(h.now)
 }
 
-// after lets time go by and returns the clusters that there are then.
+// after advances the clock and returns the clusters.
 func (h *history) after(d time.Duration) string {
 	h.now = h.now.Add(d)
 	h.expire(h.now)
@@ -125,79 +125,79 @@ func (h *history) after(d time.Duration) string {
 	return fmt.Sprint(names)
 }
 
-func TestAClusterLeavesAfterTheGrace(t *testing.T) {
+func TestGrace(t *testing.T) {
 	g := NewWithT(t)
 	h := newHistory()
 	h.put(slice("", "0", "1", "a b"))
 	h.put(slice("", "0", "2", "a c"))
-	g.Expect(h.after(0)).To(Equal("[a b c]"), "joining is at once")
-	g.Expect(DefaultGrace).To(Equal(10*time.Second), "as is documented")
-	next, ok := h.next()
+	g.Expect(h.after(0)).To(Equal("[a b c]"), "clusters are added immediately")
+	g.Expect(defaultGrace).To(Equal(10*time.Second), "as documented")
+	next, ok := h.nextExpiry()
 	g.Expect(ok).To(BeTrue())
-	g.Expect(next).To(Equal(h.now.Add(DefaultGrace)))
-	g.Expect(h.after(DefaultGrace - 1)).To(Equal("[a b c]"))
+	g.Expect(next).To(Equal(h.now.Add(defaultGrace)))
+	g.Expect(h.after(defaultGrace - 1)).To(Equal("[a b c]"))
 	g.Expect(h.after(1)).To(Equal("[a c]"))
-	_, ok = h.next()
+	_, ok = h.nextExpiry()
 	g.Expect(ok).To(BeFalse())
 }
 
-func TestASliceThatIsBrieflyMissingTakesNoClusterAway(t *testing.T) {
+func TestGraceWhileSlicesAreMissing(t *testing.T) {
 	g := NewWithT(t)
 	h := newHistory()
 	first, second := slice("", "0", "1", "a"), slice("", "1", "2", "b")
 	h.put(first, second)
 	h.remove(first)
-	g.Expect(h.after(5*DefaultGrace)).To(Equal("[a b]"), "an index is missing: more will come")
+	g.Expect(h.after(5*defaultGrace)).To(Equal("[a b]"), "an index is missing")
 	h.put(first)
 	g.Expect(h.after(time.Hour)).To(Equal("[a b]"))
 
 	h.remove(first)
 	h.remove(second)
-	g.Expect(h.after(time.Minute-1)).To(Equal("[a b]"), "also if it was the only one")
-	g.Expect(h.after(1)).To(Equal("[]"), "but not for ever")
+	g.Expect(h.after(time.Minute-1)).To(Equal("[a b]"), "no slice exists")
+	g.Expect(h.after(1)).To(Equal("[]"), "the grace has ended")
 }
 
-func TestTheOldRevisionStaysWhileTheNewOneIsWritten(t *testing.T) {
+func TestGraceBetweenRevisions(t *testing.T) {
 	g := NewWithT(t)
 	h := newHistory()
 	h.put(slice("1", "0", "1", "a"), slice("1", "1", "2", "b"))
 	h.put(slice("2", "0", "3", "c"))
-	g.Expect(h.after(5 * DefaultGrace)).To(Equal("[a b c]"))
+	g.Expect(h.after(5 * defaultGrace)).To(Equal("[a b c]"))
 	h.put(slice("2", "1", "4", "b"))
 	h.remove(slice("1", "0", "", ""))
 	h.remove(slice("1", "1", "", ""))
 	g.Expect(h.after(0)).To(Equal("[b c]"))
 }
 
-func TestNothingLeavesWhileDecisionsCannotBeRead(t *testing.T) {
+func TestGraceDuringOutage(t *testing.T) {
 	g := NewWithT(t)
 	h := newHistory()
 	s := slice("", "", "1", "a")
 	h.put(s)
 	h.remove(s)
-	h.answered(false, h.now)
+	h.setAvailable(false, h.now)
 	g.Expect(h.after(time.Hour)).To(Equal("[a]"))
-	_, ok := h.next()
+	_, ok := h.nextExpiry()
 	g.Expect(ok).To(BeFalse())
-	h.answered(true, h.now)
-	g.Expect(h.after(rewriteFactor*DefaultGrace-1)).To(Equal("[a]"), "what happened meanwhile is not known yet")
+	h.setAvailable(true, h.now)
+	g.Expect(h.after(incompleteFactor*defaultGrace-1)).To(Equal("[a]"), "changes during the outage are not known yet")
 	g.Expect(h.after(1)).To(Equal("[]"))
 }
 
-func TestAPlacementThatMakesNoSenseIsRefused(t *testing.T) {
+func TestInvalidPlacement(t *testing.T) {
 	for _, tc := range []struct {
 		name      string
 		placement Placement
-		says      string
+		want      string
 	}{
 		{"no namespace", Placement{DecisionKey: "x"}, "Placement.Namespace"},
 		{"no decision", Placement{Namespace: "fleet"}, "either"},
 		{"two decisions", Placement{Namespace: "fleet", DecisionKey: "x", Name: "y"}, "either"},
-		{"a key that no label can have", Placement{Namespace: "fleet", DecisionKey: "a b"}, "DecisionKey"},
-		{"a grace in the past", Placement{Namespace: "fleet", Name: "y", Grace: -1}, "Grace"},
+		{"a key that is not a label value", Placement{Namespace: "fleet", DecisionKey: "a b"}, "DecisionKey"},
+		{"a negative grace", Placement{Namespace: "fleet", Name: "y", Grace: -1}, "Grace"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			NewWithT(t).Expect(tc.placement.Validate()).To(MatchError(ContainSubstring(tc.says)))
+			NewWithT(t).Expect(tc.placement.Validate()).To(MatchError(ContainSubstring(tc.want)))
 		})
 	}
 }

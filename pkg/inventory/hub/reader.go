@@ -20,24 +20,20 @@ import (
 	ctrlcache "sigs.k8s.io/controller-runtime/pkg/cache"
 
 	"github.com/rollcall-dev/rollcall/pkg/inventory"
+	"github.com/rollcall-dev/rollcall/pkg/inventory/internal/metadata"
 )
-
-// namespaceLimit is how long profiles that have been read wait for the labels
-// of their namespaces.
-const namespaceLimit = 10 * time.Second
 
 var namespaceResource = schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}
 
-// reader runs the informers of one run of the source. They send what happens
-// to the loop, which alone has the view.
+// reader runs the informers of one run of the source. They send events to the
+// loop, which alone uses the view.
 type reader struct {
 	source  *Source
 	events  chan func(*view)
 	running sync.WaitGroup
 }
 
-// send has the loop do something, and returns when the loop has taken it over
-// or the context has ended.
+// send returns when the loop has received the event or the context has ended.
 func (r *reader) send(ctx context.Context, event func(*view)) {
 	select {
 	case r.events <- event:
@@ -62,8 +58,8 @@ func (r *reader) loop(ctx context.Context, v *view) {
 	}
 }
 
-// start starts the informers. Those that it has started before an error end
-// with the context.
+// start starts the informers. After an error, those already started run until the
+// context ends.
 func (r *reader) start(ctx context.Context, v *view) error {
 	outages := newOutages()
 	for _, namespace := range r.source.namespaces {
@@ -91,60 +87,47 @@ func (r *reader) readProfiles(ctx context.Context, v *view, outages *outages, na
 	if s := r.source.options.FieldSelector; s != nil {
 		selectors.FieldSelector = s.String()
 	}
-	return r.inform(ctx, informing{
+	return inform(ctx, r, informerSpec[*inventory.Profile]{
 		example:   &inventory.Profile{},
 		selectors: selectors,
-		list: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
-			return profiles.List(ctx, options)
-		},
-		watch:  profiles.Watch,
-		answer: func(err error) { outages.note(ctx, what, err) },
-		put: func(object any) func(*view) {
-			return func(v *view) { v.putProfile(object.(*inventory.Profile)) }
-		},
-		remove: func(object any) func(*view) {
-			return func(v *view) { v.removeProfile(inventory.KeyOf(object.(*inventory.Profile))) }
-		},
-		synced: func(v *view) { v.profilesRead(namespace, time.Now()) },
+		list:      lister(profiles.List),
+		watch:     profiles.Watch,
+		observe:   func(err error) { outages.observe(ctx, what, err) },
+		put:       func(v *view, profile *inventory.Profile) { v.putProfile(profile) },
+		remove:    func(v *view, profile *inventory.Profile) { v.removeProfile(inventory.KeyOf(profile)) },
+		synced:    func(v *view) { v.profilesRead(namespace, time.Now()) },
 	})
 }
 
-// readNamespaces reads the labels of the namespace, or of all. Whoever may not
-// does without.
+// readNamespaces reads the labels of the namespace, or of all, if it is allowed to.
 func (r *reader) readNamespaces(ctx context.Context, v *view, namespace string) error {
 	v.unreadNamespaces[namespace] = true
 	selectors := metav1.ListOptions{}
 	if namespace != "" {
-		// A right to list and watch the namespace of this name is enough.
+		// Permission to list and watch the namespace by name is enough.
 		selectors.FieldSelector = fields.OneTermEqualSelector(metav1.ObjectNameField, namespace).String()
 	}
 	namespaces := r.source.metadata.Resource(namespaceResource)
-	return r.inform(ctx, informing{
+	return inform(ctx, r, informerSpec[*metav1.PartialObjectMetadata]{
 		example:   &metav1.PartialObjectMetadata{},
 		selectors: selectors,
-		list: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
-			return namespaces.List(ctx, options)
-		},
-		watch: namespaces.Watch,
-		answer: func(err error) {
+		list:      lister(namespaces.List),
+		watch:     namespaces.Watch,
+		observe: func(err error) {
 			if apierrors.IsForbidden(err) {
-				r.send(ctx, func(v *view) { v.namespacesRefused(namespace, err) })
+				r.send(ctx, func(v *view) { v.namespacesForbidden(namespace, err) })
 			}
 		},
 		transform: keepClusterSet,
-		put: func(object any) func(*view) {
-			namespace := object.(*metav1.PartialObjectMetadata)
-			return func(v *view) { v.putNamespace(namespace.Name, inventory.ClusterSetOfLabels(namespace.Labels)) }
+		put: func(v *view, ns *metav1.PartialObjectMetadata) {
+			v.putNamespace(ns.Name, metadata.ClusterSet(ns.Labels))
 		},
-		remove: func(object any) func(*view) {
-			namespace := object.(*metav1.PartialObjectMetadata)
-			return func(v *view) { v.putNamespace(namespace.Name, "") }
-		},
+		remove: func(v *view, ns *metav1.PartialObjectMetadata) { v.putNamespace(ns.Name, "") },
 		synced: func(v *view) { v.namespacesRead(namespace) },
 	})
 }
 
-// keepClusterSet keeps of a namespace no more than is asked of it.
+// keepClusterSet reduces a namespace to what is read of it.
 func keepClusterSet(object any) (any, error) {
 	namespace, ok := object.(*metav1.PartialObjectMetadata)
 	if !ok {
@@ -153,8 +136,8 @@ func keepClusterSet(object any) (any, error) {
 	kept := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{
 		Name: namespace.Name, UID: namespace.UID, ResourceVersion: namespace.ResourceVersion,
 	}}
-	if set := inventory.ClusterSetOfLabels(namespace.Labels); set != "" {
-		kept.Labels = map[string]string{inventory.LabelClusterSet: set}
+	if set := metadata.ClusterSet(namespace.Labels); set != "" {
+		kept.Labels = map[string]string{v1alpha1.LabelClusterSetKey: set}
 	}
 	return kept, nil
 }
@@ -163,83 +146,79 @@ func (r *reader) readPlacement(ctx context.Context, outages *outages) error {
 	placement := r.source.options.Placement
 	decisions := r.source.client.ApisV1alpha1().PlacementDecisions(placement.Namespace)
 	what := target{resource: "PlacementDecisions", namespace: placement.Namespace, kep: "KEP-5313"}
-	return r.inform(ctx, informing{
+	return inform(ctx, r, informerSpec[*v1alpha1.PlacementDecision]{
 		example:   &v1alpha1.PlacementDecision{},
 		selectors: placement.selectors(),
-		list: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
-			return decisions.List(ctx, options)
+		list:      lister(decisions.List),
+		watch:     decisions.Watch,
+		observe: func(err error) {
+			outages.observe(ctx, what, err)
+			r.send(ctx, func(v *view) { v.placement.setAvailable(err == nil, time.Now()) })
 		},
-		watch: decisions.Watch,
-		answer: func(err error) {
-			outages.note(ctx, what, err)
-			r.send(ctx, func(v *view) { v.placementAnswered(err == nil, time.Now()) })
-		},
-		put: func(object any) func(*view) {
-			slice := object.(*v1alpha1.PlacementDecision)
-			return func(v *view) { v.putSlice(slice, time.Now()) }
-		},
-		remove: func(object any) func(*view) {
-			name := object.(*v1alpha1.PlacementDecision).Name
-			return func(v *view) { v.removeSlice(name, time.Now()) }
-		},
+		put:    func(v *view, slice *v1alpha1.PlacementDecision) { v.putSlice(slice, time.Now()) },
+		remove: func(v *view, slice *v1alpha1.PlacementDecision) { v.removeSlice(slice.Name, time.Now()) },
 		synced: func(v *view) { v.placementRead(time.Now()) },
 	})
 }
 
-// informing is what an informer needs to know.
-type informing struct {
-	example   runtime.Object
-	selectors metav1.ListOptions
-	list      cache.ListWithContextFunc
-	watch     cache.WatchFuncWithContext
-	// answer is told of the outcome of each request.
-	answer    func(err error)
-	transform cache.TransformFunc
-	// put and remove make an event for the loop of an object of the example's
-	// type.
-	put, remove func(object any) func(*view)
-	synced      func(*view)
+// informerSpec describes an informer and the handlers of its events, which the loop
+// calls.
+type informerSpec[T runtime.Object] struct {
+	example     T
+	selectors   metav1.ListOptions
+	list        cache.ListWithContextFunc
+	watch       cache.WatchFuncWithContext
+	observe     func(err error)     // receives the outcome of each request
+	transform   cache.TransformFunc // defaults to removing managed fields
+	put, remove func(v *view, object T)
+	synced      func(*view) // after the put of each object of the first list
 }
 
-// inform starts an informer. What it has listed at first reaches the loop
-// before synced does.
-func (r *reader) inform(ctx context.Context, in informing) error {
+func lister[L runtime.Object](list func(context.Context, metav1.ListOptions) (L, error)) cache.ListWithContextFunc {
+	return func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
+		return list(ctx, options)
+	}
+}
+
+// inform starts an informer that runs until the context ends.
+func inform[T runtime.Object](ctx context.Context, r *reader, spec informerSpec[T]) error {
 	narrow := func(options *metav1.ListOptions) {
-		options.LabelSelector, options.FieldSelector = in.selectors.LabelSelector, in.selectors.FieldSelector
+		options.LabelSelector, options.FieldSelector = spec.selectors.LabelSelector, spec.selectors.FieldSelector
 	}
 	informer := cache.NewSharedIndexInformer(cache.ToListWatcherWithWatchListSemantics(&cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
 			narrow(&options)
-			list, err := in.list(ctx, options)
-			in.answer(err)
+			list, err := spec.list(ctx, options)
+			spec.observe(err)
 			return list, err
 		},
 		WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
 			narrow(&options)
-			w, err := startWatch(ctx, options, in.watch)
-			in.answer(err)
+			w, err := startWatch(ctx, options, spec.watch)
+			spec.observe(err)
 			return w, err
 		},
-	}, r.source.client), in.example, 0, cache.Indexers{})
-	if in.transform == nil {
-		in.transform = ctrlcache.TransformStripManagedFields()
+	}, r.source.client), spec.example, 0, cache.Indexers{})
+	if spec.transform == nil {
+		spec.transform = ctrlcache.TransformStripManagedFields()
 	}
-	if err := informer.SetTransform(in.transform); err != nil {
+	if err := informer.SetTransform(spec.transform); err != nil {
 		return err
 	}
-	// The outages tell of failures; client-go would do so with every retry.
+	// outages logs failures; client-go would log each retry.
 	silent := func(context.Context, *cache.Reflector, error) {}
 	if err := informer.SetWatchErrorHandlerWithContext(silent); err != nil {
 		return err
 	}
+	put := func(object any) { r.send(ctx, func(v *view) { spec.put(v, object.(T)) }) }
 	registration, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
-		AddFunc:    func(object any) { r.send(ctx, in.put(object)) },
-		UpdateFunc: func(_, object any) { r.send(ctx, in.put(object)) },
+		AddFunc:    put,
+		UpdateFunc: func(_, object any) { put(object) },
 		DeleteFunc: func(object any) {
 			if tombstone, ok := object.(cache.DeletedFinalStateUnknown); ok {
 				object = tombstone.Obj
 			}
-			r.send(ctx, in.remove(object))
+			r.send(ctx, func(v *view) { spec.remove(v, object.(T)) })
 		},
 	})
 	if err != nil {
@@ -249,16 +228,15 @@ func (r *reader) inform(ctx context.Context, in informing) error {
 	r.running.Go(func() {
 		select {
 		case <-registration.HasSyncedChecker().Done():
-			r.send(ctx, in.synced)
+			r.send(ctx, spec.synced)
 		case <-ctx.Done():
 		}
 	})
 	return nil
 }
 
-// startWatch starts a watch that goes on until it is stopped, whatever becomes
-// of the context: Stop returns when the connection is free, the end of a context
-// does not wait for that.
+// startWatch starts a watch that ends when it is stopped, not with the context:
+// Stop returns after the connection is released, the end of a context before.
 func startWatch(ctx context.Context, options metav1.ListOptions, start cache.WatchFuncWithContext) (watch.Interface, error) {
 	requestCtx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	release := context.AfterFunc(ctx, cancel)
@@ -267,17 +245,17 @@ func startWatch(ctx context.Context, options metav1.ListOptions, start cache.Wat
 		cancel()
 		return w, err
 	}
-	return &watching{Interface: w, cancel: cancel}, nil
+	return &detachedWatch{Interface: w, cancel: cancel}, nil
 }
 
-// watching is a watch that has begun.
-type watching struct {
+// detachedWatch is a watch with a request that outlives its context.
+type detachedWatch struct {
 	watch.Interface
-	cancel context.CancelFunc // of its request
+	cancel context.CancelFunc // of the request
 }
 
 // Stop implements watch.Interface.
-func (w *watching) Stop() {
+func (w *detachedWatch) Stop() {
 	w.Interface.Stop()
 	w.cancel()
 }

@@ -28,12 +28,12 @@ import (
 	"github.com/rollcall-dev/rollcall/pkg/inventory"
 )
 
-// fakeHub is a hub in this process, in whose time tests need not wait.
+// fakeHub is a hub without a network, for tests with synctest.
 type fakeHub struct {
 	*fake.Clientset
 	metadata *metadatafake.FakeMetadataClient
 
-	out     atomic.Bool // PlacementDecisions cannot be read
+	outage  atomic.Bool // PlacementDecisions cannot be read
 	mu      sync.Mutex  // guards watches
 	watches []watch.Interface
 }
@@ -45,13 +45,13 @@ func newFakeHub(t *testing.T, objects ...runtime.Object) *fakeHub {
 		t.Fatal(err)
 	}
 	h := &fakeHub{Clientset: fake.NewSimpleClientset(objects...), metadata: metadatafake.NewSimpleMetadataClient(scheme)}
-	outage := errors.New("outage")
+	errOutage := errors.New("outage")
 	h.PrependReactor("list", "placementdecisions", func(clienttesting.Action) (bool, runtime.Object, error) {
-		return h.out.Load(), nil, outage
+		return h.outage.Load(), nil, errOutage
 	})
 	h.PrependWatchReactor("placementdecisions", func(action clienttesting.Action) (bool, watch.Interface, error) {
-		if h.out.Load() {
-			return true, nil, outage
+		if h.outage.Load() {
+			return true, nil, errOutage
 		}
 		w, err := h.Tracker().Watch(action.GetResource(), action.GetNamespace())
 		h.mu.Lock()
@@ -62,9 +62,9 @@ func newFakeHub(t *testing.T, objects ...runtime.Object) *fakeHub {
 	return h
 }
 
-// setOut begins or ends an outage. What is begun ends the watches there are.
-func (h *fakeHub) setOut(out bool) {
-	h.out.Store(out)
+// setOutage starts or ends an outage, and stops all watches.
+func (h *fakeHub) setOutage(outage bool) {
+	h.outage.Store(outage)
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for _, w := range h.watches {
@@ -74,42 +74,39 @@ func (h *fakeHub) setOut(out bool) {
 }
 
 func (h *fakeHub) source(options Options) *Source {
-	return &Source{
-		client: h.Clientset, metadata: h.metadata, options: options,
-		namespaces: options.namespaces(), closeIdle: func() {},
-	}
+	return &Source{client: h.Clientset, metadata: h.metadata, options: options, namespaces: options.namespaces()}
 }
 
-// kept is a sink that keeps what it is told.
-type kept struct {
+// nameStore is a sink that keeps profiles by name.
+type nameStore struct {
 	mu       sync.Mutex
 	profiles map[string]*inventory.Profile
 }
 
-func (k *kept) Put(p *inventory.Profile) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	k.profiles[p.Name] = p
+func (s *nameStore) Put(p *inventory.Profile) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.profiles[p.Name] = p
 }
 
-func (k *kept) Remove(key inventory.Key) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	delete(k.profiles, key.Name)
+func (s *nameStore) Remove(key inventory.Key) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.profiles, key.Name)
 }
 
-func (k *kept) Synced() {}
+func (s *nameStore) Synced() {}
 
-func (k *kept) names() string {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	return strings.Join(slices.Sorted(maps.Keys(k.profiles)), " ")
+func (s *nameStore) names() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return strings.Join(slices.Sorted(maps.Keys(s.profiles)), " ")
 }
 
 // read runs the source until the test ends.
-func read(t *testing.T, source *Source) *kept {
+func read(t *testing.T, source *Source) *nameStore {
 	t.Helper()
-	sink := &kept{profiles: map[string]*inventory.Profile{}}
+	sink := &nameStore{profiles: map[string]*inventory.Profile{}}
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error)
 	go func() { ended <- source.Run(ctx, sink) }()
@@ -123,12 +120,12 @@ func read(t *testing.T, source *Source) *kept {
 	return sink
 }
 
-func TestWhatIsNoLongerDecidedOnStaysWhileDecisionsCannotBeRead(t *testing.T) {
+func TestOutageOfPlacementDecisions(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := NewWithT(t)
 		first := slice("", "", "1", "a")
 		first.Labels[v1alpha1.DecisionKeyLabel] = "x"
-		hub := newFakeHub(t, claim("fleet", "a", "", 1), claim("fleet", "b", "", 1), first)
+		hub := newFakeHub(t, named("fleet", "a", "", 1), named("fleet", "b", "", 1), first)
 		sink := read(t, hub.source(Options{Placement: &Placement{Namespace: "fleet", DecisionKey: "x"}}))
 		g.Expect(sink.names()).To(Equal("a"))
 
@@ -137,24 +134,24 @@ func TestWhatIsNoLongerDecidedOnStaysWhileDecisionsCannotBeRead(t *testing.T) {
 		_, err := hub.ApisV1alpha1().PlacementDecisions("fleet").Update(t.Context(), first, metav1.UpdateOptions{})
 		g.Expect(err).NotTo(HaveOccurred())
 		synctest.Wait()
-		g.Expect(sink.names()).To(Equal("a b"), "until the grace is over")
+		g.Expect(sink.names()).To(Equal("a b"), "until the grace has ended")
 
-		hub.setOut(true)
+		hub.setOutage(true)
 		time.Sleep(time.Hour)
 		synctest.Wait()
 		g.Expect(sink.names()).To(Equal("a b"))
 
-		hub.setOut(false)
-		time.Sleep(5 * time.Minute) // the longest wait for the next try, and the grace
+		hub.setOutage(false)
+		time.Sleep(5 * time.Minute) // the longest backoff, and the grace
 		synctest.Wait()
 		g.Expect(sink.names()).To(Equal("b"))
 	})
 }
 
-func TestProfilesAreHandedOutWithoutManagedFields(t *testing.T) {
+func TestManagedFieldsAreRemoved(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := NewWithT(t)
-		managed := claim("fleet", "a", "", 1)
+		managed := named("fleet", "a", "", 1)
 		managed.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "m"}}
 		sink := read(t, newFakeHub(t, managed).source(Options{}))
 		g.Expect(sink.names()).To(Equal("a"))
@@ -162,7 +159,7 @@ func TestProfilesAreHandedOutWithoutManagedFields(t *testing.T) {
 	})
 }
 
-func TestRequestsAreNotThrottledUnlessTheConfigSaysSo(t *testing.T) {
+func TestThrottling(t *testing.T) {
 	for _, tc := range []struct {
 		name string
 		qps  float32
@@ -182,12 +179,12 @@ func TestRequestsAreNotThrottledUnlessTheConfigSaysSo(t *testing.T) {
 				limit = limiter.QPS()
 			}
 			g.Expect(limit).To(Equal(tc.want))
-			g.Expect(config.QPS).To(Equal(tc.qps), "what was given is left as it is")
+			g.Expect(config.QPS).To(Equal(tc.qps), "the argument is not changed")
 		})
 	}
 }
 
-func TestAWatchThatHasBegunEndsByBeingStopped(t *testing.T) {
+func TestWatchOutlivesContext(t *testing.T) {
 	g := NewWithT(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	var request context.Context
@@ -208,5 +205,5 @@ func TestAWatchThatHasBegunEndsByBeingStopped(t *testing.T) {
 		<-ctx.Done()
 		return nil, ctx.Err()
 	})
-	g.Expect(err).To(MatchError(context.Canceled), "one that has not begun ends with the context")
+	g.Expect(err).To(MatchError(context.Canceled), "a watch that has not started ends with the context")
 }

@@ -11,15 +11,19 @@ import (
 	"sigs.k8s.io/cluster-inventory-api/apis/v1alpha1"
 
 	"github.com/rollcall-dev/rollcall/pkg/inventory"
+	"github.com/rollcall-dev/rollcall/pkg/inventory/internal/metadata"
 )
 
-// view is what a run of the source knows of the hub, and what follows for the
-// sink. It belongs to the reader's loop.
+// namespaceTimeout is how long profiles wait for the labels of their namespaces.
+const namespaceTimeout = 10 * time.Second
+
+// view is what one run of the source has read from the hub and sent to the sink.
+// Only the reader's loop uses it.
 //
-// Nothing is told before it is known which ClusterSets the namespaces are in
-// and which clusters have been decided on: what is engaged already must not be
-// told of in a lesser form first. Nor is a profile told of before those listed
-// with it: who comes to a cluster name first has it.
+// It sends nothing before the ClusterSets of namespaces and the placement are
+// known, as engaged clusters must not change because of a partial view. Profiles
+// that are listed together are sent in their order of precedence, as the first
+// one gets a cluster name.
 type view struct {
 	log   logr.Logger
 	sink  inventory.Sink
@@ -27,15 +31,15 @@ type view struct {
 
 	unreadProfiles   map[string]bool // by namespace
 	unreadNamespaces map[string]bool // by namespace
-	profilesSince    time.Time       // when all profiles had been read
-	open             bool            // the sink is told of profiles
-	synced           bool            // the sink has been told so
-	refused          bool            // namespaces may not be read, which has been logged
+	profilesReadAt   time.Time
+	open             bool // profiles are sent
+	synced           bool // the sink is synced
+	forbidden        bool // namespaces may not be read, which has been logged
 
 	profiles  map[inventory.Key]*inventory.Profile
-	told      map[inventory.Key]bool
+	sent      map[inventory.Key]bool
 	sets      map[string]string // the ClusterSet of each namespace
-	placement *placed           // nil without a placement
+	placement *selected         // nil without a placement
 }
 
 func newView(log logr.Logger, sink inventory.Sink, options *Options) *view {
@@ -43,11 +47,11 @@ func newView(log logr.Logger, sink inventory.Sink, options *Options) *view {
 		log: log, sink: sink, trust: options.TrustAnnotations,
 		unreadProfiles: map[string]bool{}, unreadNamespaces: map[string]bool{},
 		profiles: map[inventory.Key]*inventory.Profile{},
-		told:     map[inventory.Key]bool{},
+		sent:     map[inventory.Key]bool{},
 		sets:     map[string]string{},
 	}
 	if options.Placement != nil {
-		v.placement = newPlaced(options.Placement)
+		v.placement = newSelected(options.Placement)
 	}
 	return v
 }
@@ -55,23 +59,23 @@ func newView(log logr.Logger, sink inventory.Sink, options *Options) *view {
 func (v *view) putProfile(profile *inventory.Profile) {
 	key := inventory.KeyOf(profile)
 	v.profiles[key] = profile
-	v.tell(key)
+	v.update(key)
 }
 
 func (v *view) removeProfile(key inventory.Key) {
 	delete(v.profiles, key)
-	v.tell(key)
+	v.update(key)
 }
 
 func (v *view) profilesRead(namespace string, now time.Time) {
 	delete(v.unreadProfiles, namespace)
 	if len(v.unreadProfiles) == 0 {
-		v.profilesSince = now
+		v.profilesReadAt = now
 	}
-	v.tellAll(func(key inventory.Key) bool { return namespace == "" || key.Namespace == namespace })
+	v.updateAll(func(key inventory.Key) bool { return namespace == "" || key.Namespace == namespace })
 }
 
-// putNamespace notes the ClusterSet of a namespace, "" where it has none.
+// putNamespace sets the ClusterSet of a namespace, "" for none.
 func (v *view) putNamespace(namespace, set string) {
 	if v.sets[namespace] == set {
 		return
@@ -83,7 +87,7 @@ func (v *view) putNamespace(namespace, set string) {
 	}
 	for key := range v.profiles {
 		if key.Namespace == namespace {
-			v.tell(key)
+			v.update(key)
 		}
 	}
 }
@@ -92,12 +96,11 @@ func (v *view) namespacesRead(namespace string) {
 	delete(v.unreadNamespaces, namespace)
 }
 
-func (v *view) namespacesRefused(namespace string, err error) {
+func (v *view) namespacesForbidden(namespace string, err error) {
 	delete(v.unreadNamespaces, namespace)
-	if !v.refused {
-		v.refused = true
-		v.log.Info("Not allowed to list and watch namespaces in the hub; ClusterSets that only a namespace's label names are not known",
-			"error", err.Error())
+	if !v.forbidden {
+		v.forbidden = true
+		v.log.Info("Not allowed to list and watch namespaces in the hub, ignoring their ClusterSet labels", "error", err.Error())
 	}
 }
 
@@ -112,105 +115,99 @@ func (v *view) removeSlice(name string, now time.Time) {
 }
 
 func (v *view) placementRead(now time.Time) {
-	v.placement.read = true
+	v.placement.listed = true
 	v.decide(now)
 	v.placement.logState(v.log)
 }
 
-// placementAnswered notes whether decisions can be read.
-func (v *view) placementAnswered(ok bool, now time.Time) {
-	v.placement.answered(ok, now)
-}
-
 func (v *view) decide(now time.Time) {
-	if !v.placement.read {
+	if !v.placement.listed {
 		return
 	}
-	joined := map[inventory.Key]bool{}
+	added := map[inventory.Key]bool{}
 	for _, key := range v.placement.decide(now) {
-		joined[key] = true
+		added[key] = true
 	}
-	v.tellAll(func(key inventory.Key) bool { return joined[key] })
-	if len(joined) > 0 {
+	v.updateAll(func(key inventory.Key) bool { return added[key] })
+	if len(added) > 0 {
 		v.placement.logState(v.log)
 	}
 }
 
-// advance does what has become due, and says when something will next.
+// advance does what is due, and returns when to call it again if no event comes.
 func (v *view) advance(now time.Time) (next time.Time, ok bool) {
-	due := v.profilesSince.Add(namespaceLimit)
-	waitsForNamespaces := len(v.unreadNamespaces) > 0 && len(v.unreadProfiles) == 0 && !v.open
-	if waitsForNamespaces && !now.Before(due) {
-		v.log.Info("The hub does not answer the request for namespaces, going on without their labels")
-		clear(v.unreadNamespaces)
+	if !v.open && len(v.unreadProfiles) == 0 && len(v.unreadNamespaces) > 0 {
+		next, ok = v.profilesReadAt.Add(namespaceTimeout), true
+		if !now.Before(next) {
+			v.log.Info("Timed out reading the namespaces of the hub, ignoring their ClusterSet labels")
+			clear(v.unreadNamespaces)
+			ok = false
+		}
 	}
-	if !v.open && len(v.unreadNamespaces) == 0 && (v.placement == nil || v.placement.read) {
+	if !v.open && len(v.unreadNamespaces) == 0 && (v.placement == nil || v.placement.listed) {
 		v.open = true
-		v.tellAll(func(inventory.Key) bool { return true })
+		v.updateAll(func(inventory.Key) bool { return true })
 	}
 	if v.open && !v.synced && len(v.unreadProfiles) == 0 {
 		v.synced = true
 		v.sink.Synced()
 	}
-	if waitsForNamespaces && len(v.unreadNamespaces) > 0 {
-		next, ok = due, true
-	}
 	if v.placement == nil {
 		return next, ok
 	}
 	for _, key := range v.placement.expire(now) {
-		v.tell(key)
+		v.update(key)
 	}
-	if expiry, lingers := v.placement.next(); lingers && (!ok || expiry.Before(next)) {
+	if expiry, leaving := v.placement.nextExpiry(); leaving && (!ok || expiry.Before(next)) {
 		next, ok = expiry, true
 	}
 	return next, ok
 }
 
-// tellAll brings the sink up to date on the profiles of these keys, in the
-// order of their claims to names.
-func (v *view) tellAll(these func(inventory.Key) bool) {
+// updateAll calls update for the profiles with these keys, in their order of
+// precedence.
+func (v *view) updateAll(these func(inventory.Key) bool) {
 	if !v.open {
 		return
 	}
 	var profiles []*inventory.Profile
 	for key, profile := range v.profiles {
 		if these(key) {
-			profiles = append(profiles, v.conveyed(profile))
+			profiles = append(profiles, v.annotated(profile))
 		}
 	}
-	slices.SortFunc(profiles, inventory.CompareClaims)
+	slices.SortFunc(profiles, inventory.ComparePrecedence)
 	for _, profile := range profiles {
-		v.tell(inventory.KeyOf(profile))
+		v.update(inventory.KeyOf(profile))
 	}
 }
 
-// tell brings the sink up to date on a profile.
-func (v *view) tell(key inventory.Key) {
+// update sends the sink the profile with the key, or its removal.
+func (v *view) update(key inventory.Key) {
 	if !v.open || v.unreadProfiles[""] || v.unreadProfiles[key.Namespace] {
 		return
 	}
 	profile := v.profiles[key]
 	if profile != nil && (v.placement == nil || v.placement.has(key)) {
-		v.told[key] = true
-		v.sink.Put(v.conveyed(profile))
+		v.sent[key] = true
+		v.sink.Put(v.annotated(profile))
 		return
 	}
-	if v.told[key] {
-		delete(v.told, key)
+	if v.sent[key] {
+		delete(v.sent, key)
 		v.sink.Remove(key)
 	}
 }
 
-// conveyed returns the profile with what else is known of it, and without what
-// it has no right to say: of its namespace, and of names.
-func (v *view) conveyed(profile *inventory.Profile) *inventory.Profile {
+// annotated returns the profile with the ClusterSet of its namespace, and without
+// the annotations that its author is not trusted to set.
+func (v *view) annotated(profile *inventory.Profile) *inventory.Profile {
 	if !v.trust {
 		for _, annotation := range []string{
 			inventory.AnnotationClusterName, inventory.AnnotationRenamedFrom, inventory.AnnotationAlternates,
 		} {
-			profile = inventory.WithAnnotation(profile, annotation, "")
+			profile = metadata.WithAnnotation(profile, annotation, "")
 		}
 	}
-	return inventory.WithAnnotation(profile, inventory.AnnotationNamespaceClusterSet, v.sets[profile.Namespace])
+	return metadata.WithAnnotation(profile, inventory.AnnotationNamespaceClusterSet, v.sets[profile.Namespace])
 }

@@ -21,9 +21,9 @@ import (
 	mcreconcile "github.com/rollcall-dev/rollcall/pkg/mc/reconcile"
 )
 
-// marker is a reconciler as it is written for one cluster: it labels objects.
+// marker is a reconciler that was written for one cluster. It labels objects.
 type marker struct {
-	// clusterOf is all that depends on how many clusters there are.
+	// clusterOf is the only part that depends on the number of clusters.
 	clusterOf func(context.Context) (cluster.Cluster, error)
 }
 
@@ -43,16 +43,16 @@ func (m *marker) Reconcile(ctx context.Context, req reconcile.Request) (reconcil
 	return reconcile.Result{}, cl.GetClient().Update(ctx, cm)
 }
 
-func TestAReconcilerForOneClusterServesManyWithoutAChange(t *testing.T) {
+func TestReconcilerOfOneCluster(t *testing.T) {
 	for _, tc := range []struct {
 		name string
-		// run gives the reconciler to a manager and returns that.
-		run  func(g Gomega, w *world) starter
+		// run adds the reconciler to a manager and returns the manager.
+		run  func(g Gomega, w *fixture) interface{ Start(context.Context) error }
 		want map[string]bool // where objects are marked
 	}{
 		{
 			name: "under controller-runtime",
-			run: func(g Gomega, w *world) starter {
+			run: func(g Gomega, w *fixture) interface{ Start(context.Context) error } {
 				mgr := w.mgr.GetLocalManager()
 				single := &marker{func(context.Context) (cluster.Cluster, error) { return mgr, nil }}
 				g.Expect(ctrl.NewControllerManagedBy(mgr).For(&corev1.ConfigMap{}).Complete(single)).To(Succeed())
@@ -61,8 +61,8 @@ func TestAReconcilerForOneClusterServesManyWithoutAChange(t *testing.T) {
 			want: map[string]bool{"local": true},
 		},
 		{
-			name: "with the local cluster alone",
-			run: func(g Gomega, w *world) starter {
+			name: "local cluster only",
+			run: func(g Gomega, w *fixture) interface{ Start(context.Context) error } {
 				mgr, err := mcmanager.WithMultiCluster(w.mgr.GetLocalManager(), nil)
 				g.Expect(err).NotTo(HaveOccurred())
 				g.Expect(mcbuilder.ControllerManagedBy(mgr).For(&corev1.ConfigMap{}).
@@ -72,8 +72,8 @@ func TestAReconcilerForOneClusterServesManyWithoutAChange(t *testing.T) {
 			want: map[string]bool{"local": true},
 		},
 		{
-			name: "with a provider's clusters",
-			run: func(g Gomega, w *world) starter {
+			name: "clusters of a provider",
+			run: func(g Gomega, w *fixture) interface{ Start(context.Context) error } {
 				g.Expect(mcbuilder.ControllerManagedBy(w.mgr).For(&corev1.ConfigMap{}).
 					Complete(mccontext.ReconcilerWithClusterInContext(&marker{w.mgr.ClusterFromContext}))).To(Succeed())
 				return w.mgr
@@ -81,8 +81,8 @@ func TestAReconcilerForOneClusterServesManyWithoutAChange(t *testing.T) {
 			want: map[string]bool{"eu": true, "us": true},
 		},
 		{
-			name: "with the context of the controller alone",
-			run: func(g Gomega, w *world) starter {
+			name: "without ReconcilerWithClusterInContext",
+			run: func(g Gomega, w *fixture) interface{ Start(context.Context) error } {
 				m := &marker{w.mgr.ClusterFromContext}
 				g.Expect(mcbuilder.ControllerManagedBy(w.mgr).For(&corev1.ConfigMap{}, mcbuilder.WithEngageWithLocalCluster(true)).
 					Complete(mcreconcile.Func(func(ctx context.Context, req mcreconcile.Request) (reconcile.Result, error) {
@@ -95,8 +95,8 @@ func TestAReconcilerForOneClusterServesManyWithoutAChange(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			g := NewWithT(t)
-			w := newWorld(t, []client.Object{configMap("a")})
-			start(t, tc.run(g, w))
+			w := newFixture(t, []client.Object{configMap("a")})
+			mctest.StartManager(t, tc.run(g, w))
 			marked := func() map[string]bool {
 				where := map[string]bool{}
 				for name, server := range map[string]*mctest.Cluster{"local": w.local, "eu": w.eu, "us": w.us} {
@@ -110,8 +110,8 @@ func TestAReconcilerForOneClusterServesManyWithoutAChange(t *testing.T) {
 				}
 				return where
 			}
-			g.Eventually(marked).WithTimeout(patience).Should(Equal(tc.want))
-			g.Consistently(marked).WithTimeout(calm).Should(Equal(tc.want))
+			g.Eventually(marked).WithTimeout(mctest.Timeout).Should(Equal(tc.want))
+			g.Consistently(marked).WithTimeout(settle).Should(Equal(tc.want))
 		})
 	}
 }

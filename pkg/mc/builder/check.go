@@ -6,7 +6,6 @@ package builder
 import (
 	"errors"
 	"fmt"
-	"reflect"
 	"slices"
 
 	"k8s.io/utils/ptr"
@@ -21,19 +20,18 @@ import (
 	"github.com/rollcall-dev/rollcall/pkg/mc/multicluster"
 )
 
-// checkAll returns what is wrong with what the builder was given, before
-// anything is made of it.
+// checkAll returns the first error in the arguments of the builder.
 func (blder *TypedBuilder[request]) checkAll(watches []WatchesInput[request]) error {
 	for _, in := range watches {
 		if err := in.check(); err != nil {
 			return err
 		}
 	}
-	if slices.ContainsFunc(blder.globalPredicates, missing[predicate.Predicate]) {
-		return errors.New("the predicate given to WithEventFilter must not be nil")
+	if slices.ContainsFunc(blder.globalPredicates, identity.IsNil[predicate.Predicate]) {
+		return errors.New("the predicate of WithEventFilter must not be nil")
 	}
-	if slices.ContainsFunc(blder.rawSources, missing[source.TypedSource[request]]) {
-		return errors.New("the source given to WatchesRawSource must not be nil")
+	if slices.ContainsFunc(blder.rawSources, identity.IsNil[source.TypedSource[request]]) {
+		return errors.New("the source of WatchesRawSource must not be nil")
 	}
 	if len(blder.rawSources) > 0 || slices.ContainsFunc(watches, blder.watchesACluster) {
 		return nil
@@ -44,18 +42,19 @@ func (blder *TypedBuilder[request]) checkAll(watches []WatchesInput[request]) er
 
 func (in *WatchesInput[request]) check() error {
 	switch {
-	case missing(in.object):
+	case identity.IsNil(in.object):
 		return fmt.Errorf("%s(...): the object must not be nil", in.method)
 	case in.handler == nil:
 		return fmt.Errorf("the handler for %T must not be nil", in.object)
-	case slices.ContainsFunc(in.predicates, missing[predicate.Predicate]):
+	case slices.ContainsFunc(in.predicates, identity.IsNil[predicate.Predicate]):
 		return fmt.Errorf("%s(%T): the predicates must not be nil", in.method, in.object)
 	default:
-		return in.mistake
+		return in.err
 	}
 }
 
-// engages says which clusters are watched.
+// engages reports whether the clusters of the provider and the local cluster are
+// watched.
 func (blder *TypedBuilder[request]) engages(in WatchesInput[request]) (provider, local bool) {
 	hasProvider := blder.mgr.GetProvider() != nil
 	return ptr.Deref(in.engageWithProviderClusters, hasProvider), ptr.Deref(in.engageWithLocalCluster, !hasProvider)
@@ -66,22 +65,15 @@ func (blder *TypedBuilder[request]) watchesACluster(in WatchesInput[request]) bo
 	return provider || local
 }
 
-// named says where handlers were to come from if there is none for a cluster:
-// the sources that would miss it do not know.
-func (in *WatchesInput[request]) named() mchandler.TypedEventHandlerFunc[client.Object, request] {
+// checkedHandler returns the handler function with an error message for clusters
+// without a handler.
+func (in *WatchesInput[request]) checkedHandler() mchandler.TypedEventHandlerFunc[client.Object, request] {
 	return func(name multicluster.ClusterName, cl cluster.Cluster) handler.TypedEventHandler[client.Object, request] {
 		h := in.handler(name, cl)
 		if h == nil {
-			// The one way to fail; the source makes it an error of the cluster.
-			panic(fmt.Sprintf("the function given to %s(%T) returned no handler", in.method, in.object))
+			// The source returns the panic as an error of the cluster.
+			panic(fmt.Sprintf("the function of %s(%T) returned no handler", in.method, in.object))
 		}
 		return h
 	}
-}
-
-// missing tells a nil, be it one with a type, of which a use would panic: a
-// source can be a function, too.
-func missing[T any](given T) bool {
-	v := reflect.ValueOf(given)
-	return identity.IsNil(given) || v.Kind() == reflect.Func && v.IsNil()
 }

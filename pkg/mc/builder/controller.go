@@ -29,12 +29,11 @@ import (
 // Builder builds a controller of Requests.
 type Builder = TypedBuilder[mcreconcile.Request]
 
-// TypedBuilder builds a multi-cluster controller. The request is what its
-// queue holds and its reconciler takes.
+// TypedBuilder builds a multi-cluster controller for a type of request.
 type TypedBuilder[request mcreconcile.ClusterAware[request]] struct {
 	mgr              mcmanager.Manager
 	name             string
-	forInput         ForInput
+	forInput         []ForInput // at most one is valid
 	ownsInput        []OwnsInput
 	watchesInput     []WatchesInput[request]
 	rawSources       []source.TypedSource[request]
@@ -55,29 +54,24 @@ func TypedControllerManagedBy[request mcreconcile.ClusterAware[request]](m mcman
 	return &TypedBuilder[request]{mgr: m}
 }
 
-// For sets the kind that the controller reconciles: an event of an object
-// enqueues a Request for it. It may be called once, and only for controllers
-// of Requests. With options that leave out all clusters it only says what kind
-// the controller is about, for its name, its logs and Owns; something else must
-// be watched then.
+// For sets the kind that the controller reconciles. An event of an object enqueues
+// a Request for it. For may be called once, and only for controllers of Requests.
+// With options that exclude all clusters, nothing is watched, and the kind is only
+// used for the name of the controller, its logs and Owns.
 func (blder *TypedBuilder[request]) For(object client.Object, opts ...ForOption) *TypedBuilder[request] {
-	if blder.forInput.called {
-		blder.forInput.err = errors.New("For(...) must be called once only: a controller reconciles one kind")
-		return blder
-	}
-	input := ForInput{object: object, called: true}
+	input := ForInput{watched: watched{object: object}}
 	for _, opt := range opts {
 		opt.ApplyToFor(&input)
 	}
-	blder.forInput = input
+	blder.forInput = append(blder.forInput, input)
 	return blder
 }
 
-// Owns adds a kind whose objects are made by the controller: an event of one
-// enqueues a Request for its owner of the kind given to For, in the same
-// cluster. Only the controlling owner counts unless MatchEveryOwner is given.
+// Owns adds a kind whose objects the controller creates. An event of an object
+// enqueues a Request for its owner of the kind of For, in the same cluster. Only
+// the controller reference counts, unless MatchEveryOwner is used.
 func (blder *TypedBuilder[request]) Owns(object client.Object, opts ...OwnsOption) *TypedBuilder[request] {
-	input := OwnsInput{object: object}
+	input := OwnsInput{watched: watched{object: object}}
 	for _, opt := range opts {
 		opt.ApplyToOwns(&input)
 	}
@@ -85,15 +79,14 @@ func (blder *TypedBuilder[request]) Owns(object client.Object, opts ...OwnsOptio
 	return blder
 }
 
-// Watches adds a kind whose events are handled by the handlers that the
-// function makes, one for each cluster. Where it returns none, the controller
-// reconciles nothing and says why; WithClusterFilter is what leaves clusters out.
+// Watches adds a kind. The function returns the event handler for each cluster. It
+// must not return nil; use WithClusterFilter to exclude clusters.
 func (blder *TypedBuilder[request]) Watches(
 	object client.Object,
 	eventHandler mchandler.TypedEventHandlerFunc[client.Object, request],
 	opts ...WatchesOption,
 ) *TypedBuilder[request] {
-	input := WatchesInput[request]{method: "Watches", object: object, handler: eventHandler}
+	input := WatchesInput[request]{watched: watched{object: object}, method: "Watches", handler: eventHandler}
 	for _, opt := range opts {
 		opt.ApplyToWatches(&input)
 	}
@@ -101,9 +94,9 @@ func (blder *TypedBuilder[request]) Watches(
 	return blder
 }
 
-// WatchesMetadata is Watches for the metadata of the objects alone, which
-// costs less memory. Read such objects as metav1.PartialObjectMetadata, too:
-// reading them by their Go type would start a second cache.
+// WatchesMetadata is Watches for the metadata of the objects only, which needs
+// less memory. Read such objects as metav1.PartialObjectMetadata: a read of the Go
+// type would start a second cache.
 func (blder *TypedBuilder[request]) WatchesMetadata(
 	object client.Object,
 	eventHandler mchandler.TypedEventHandlerFunc[client.Object, request],
@@ -112,9 +105,8 @@ func (blder *TypedBuilder[request]) WatchesMetadata(
 	return blder.Watches(object, eventHandler, append(opts, OnlyMetadata)...)
 }
 
-// WatchesRawSource adds a source that is started once with the controller,
-// whatever clusters there are. Filters given to WithEventFilter do not apply
-// to it.
+// WatchesRawSource adds a source that is started once with the controller, not for
+// each cluster. The predicates of WithEventFilter do not apply to it.
 func (blder *TypedBuilder[request]) WatchesRawSource(src source.TypedSource[request]) *TypedBuilder[request] {
 	blder.rawSources = append(blder.rawSources, src)
 	return blder
@@ -133,24 +125,23 @@ func (blder *TypedBuilder[request]) WithOptions(options controller.TypedOptions[
 	return blder
 }
 
-// WithLogConstructor sets the function that makes the logger of each
-// reconcile. It is called with nil for the controller's own logger.
+// WithLogConstructor sets the function that returns the logger of each reconcile.
+// For the logger of the controller itself, it is called with nil.
 func (blder *TypedBuilder[request]) WithLogConstructor(logConstructor func(*request) logr.Logger) *TypedBuilder[request] {
 	blder.options.LogConstructor = logConstructor
 	return blder
 }
 
-// WithClusterNotFoundWrapper says whether the error
-// multicluster.ErrClusterNotFound of the reconciler ends a request without
-// failing it. Defaults to true: the cluster has left, and its objects are
-// enqueued anew should it come back.
+// WithClusterNotFoundWrapper sets whether the reconciler is wrapped in a
+// reconcile.ClusterNotFoundWrapper, so that requests for a removed cluster do not
+// fail. Defaults to true.
 func (blder *TypedBuilder[request]) WithClusterNotFoundWrapper(enabled bool) *TypedBuilder[request] {
 	blder.forwardNotFound = !enabled
 	return blder
 }
 
-// Named sets the controller's name. Metrics and logs carry it, and it must be
-// unique in the process. Defaults to the kind given to For, in lower case.
+// Named sets the name of the controller in metrics and logs. It must be unique in
+// the process. Defaults to the kind of For, in lower case.
 func (blder *TypedBuilder[request]) Named(name string) *TypedBuilder[request] {
 	blder.name = name
 	return blder
@@ -162,9 +153,9 @@ func (blder *TypedBuilder[request]) Complete(r reconcile.TypedReconciler[request
 	return err
 }
 
-// Build builds the controller and returns it. What the builder was given must
-// make the controller watch something, in some cluster or with a raw source: one
-// that is only given sources later is made with pkg/mc/controller.
+// Build builds the controller and returns it. It fails if the controller would
+// watch nothing. To add all sources later, create the controller with
+// pkg/mc/controller.
 func (blder *TypedBuilder[request]) Build(r reconcile.TypedReconciler[request]) (mccontroller.TypedController[request], error) {
 	if r == nil {
 		return nil, errors.New("must provide a non-nil Reconciler")
@@ -173,7 +164,7 @@ func (blder *TypedBuilder[request]) Build(r reconcile.TypedReconciler[request]) 
 		return nil, errors.New("must provide a non-nil Manager")
 	}
 	if blder.options.Reconciler != nil {
-		return nil, errors.New("the reconciler was given to WithOptions() and to Build() or Complete()")
+		return nil, errors.New("the reconciler must not be set in WithOptions(): pass it to Build() or Complete()")
 	}
 	watches, err := blder.watches()
 	if err != nil {
@@ -196,45 +187,38 @@ func (blder *TypedBuilder[request]) Build(r reconcile.TypedReconciler[request]) 
 	return ctrl, nil
 }
 
-// watches returns what For, Owns and Watches come to.
+// watches returns For, Owns and Watches in the same form.
 func (blder *TypedBuilder[request]) watches() ([]WatchesInput[request], error) {
-	if blder.forInput.err != nil {
-		return nil, blder.forInput.err
-	}
-	if len(blder.ownsInput) > 0 && !blder.forInput.called {
-		return nil, errors.New("Owns() needs For(): it enqueues owners of the kind given there")
-	}
-	if len(blder.watchesInput) == 0 && len(blder.rawSources) == 0 && !blder.forInput.called {
-		return nil, errors.New("the controller watches nothing and would never reconcile: use For(), Watches() or WatchesRawSource()")
+	switch {
+	case len(blder.forInput) > 1:
+		return nil, errors.New("For(...) must be called only once: a controller reconciles one kind")
+	case len(blder.ownsInput) > 0 && len(blder.forInput) == 0:
+		return nil, errors.New("Owns() needs For(): it enqueues owners of that kind")
+	case len(blder.watchesInput) == 0 && len(blder.rawSources) == 0 && len(blder.forInput) == 0:
+		return nil, errors.New("the controller watches nothing: use For(), Watches() or WatchesRawSource()")
 	}
 
 	var watches []WatchesInput[request]
-	if in := blder.forInput; in.called {
+	for _, in := range blder.forInput {
 		handler, err := handlerFor[request]("For", mchandler.EnqueueRequestForObject)
 		if err != nil {
 			return nil, err
 		}
-		watches = append(watches, WatchesInput[request]{
-			EngageOptions: in.EngageOptions, method: "For", object: in.object, handler: handler,
-			predicates: in.predicates, projection: in.projection,
-		})
+		watches = append(watches, WatchesInput[request]{EngageOptions: in.EngageOptions, watched: in.watched, method: "For", handler: handler})
 	}
 	for _, in := range blder.ownsInput {
-		handler, err := handlerFor[request]("Owns", mchandler.EnqueueRequestForOwner(blder.forInput.object, in.ownerOptions()...))
+		handler, err := handlerFor[request]("Owns", mchandler.EnqueueRequestForOwner(blder.forInput[0].object, in.ownerOptions()...))
 		if err != nil {
 			return nil, err
 		}
-		watches = append(watches, WatchesInput[request]{
-			EngageOptions: in.EngageOptions, method: "Owns", object: in.object, handler: handler,
-			predicates: in.predicates, projection: in.projection,
-		})
+		watches = append(watches, WatchesInput[request]{EngageOptions: in.EngageOptions, watched: in.watched, method: "Owns", handler: handler})
 	}
 	watches = append(watches, blder.watchesInput...)
 	return watches, blder.checkAll(watches)
 }
 
-// handlerFor gives a handler of Requests the builder's request type, which is
-// the same type or the builder is misused.
+// handlerFor converts a handler of Requests to the builder's type of request. It
+// fails if that is another type.
 func handlerFor[request mcreconcile.ClusterAware[request]](method string, h mchandler.TypedEventHandlerFunc[client.Object, mcreconcile.Request]) (mchandler.TypedEventHandlerFunc[client.Object, request], error) {
 	typed, ok := any(h).(mchandler.TypedEventHandlerFunc[client.Object, request])
 	if !ok {
@@ -252,7 +236,7 @@ func (in *OwnsInput) ownerOptions() []handler.OwnerOption {
 
 func (blder *TypedBuilder[request]) watch(ctrl mccontroller.TypedController[request], in WatchesInput[request]) error {
 	predicates := append(append([]predicate.Predicate(nil), blder.globalPredicates...), in.predicates...)
-	src := mcsource.TypedKind(in.object, in.named(), predicates...).
+	src := mcsource.TypedKind(in.object, in.checkedHandler(), predicates...).
 		WithProjection(in.projection.project).
 		WithClusterFilter(in.filter())
 
@@ -276,10 +260,10 @@ func (blder *TypedBuilder[request]) watch(ctrl mccontroller.TypedController[requ
 
 func (blder *TypedBuilder[request]) controller(r reconcile.TypedReconciler[request]) (mccontroller.TypedController[request], error) {
 	var gvk schema.GroupVersionKind
-	hasKind := blder.forInput.object != nil
+	hasKind := len(blder.forInput) > 0
 	if hasKind {
 		var err error
-		gvk, err = apiutil.GVKForObject(blder.forInput.object, blder.mgr.GetLocalManager().GetScheme())
+		gvk, err = apiutil.GVKForObject(blder.forInput[0].object, blder.mgr.GetLocalManager().GetScheme())
 		if err != nil {
 			return nil, err
 		}

@@ -1,16 +1,16 @@
 // Copyright The Rollcall Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package builder makes multi-cluster controllers the way controller-runtime's
-// builder makes controllers:
+// Package builder builds multi-cluster controllers. It has the methods of
+// controller-runtime's builder:
 //
 //	err := mcbuilder.ControllerManagedBy(mgr).
 //		For(&appsv1.ReplicaSet{}).
 //		Owns(&corev1.Pod{}).
 //		Complete(reconciler)
 //
-// Each of For, Owns and Watches says with options which clusters it watches:
+// For, Owns and Watches watch the clusters of the provider, or the local cluster
+// if the manager has no provider. Options select other clusters:
 // [WithEngageWithLocalCluster], [WithEngageWithProviderClusters],
-// [WithClusterFilter] and [WithClustersFromProvider]. By default it watches
-// the provider's clusters, or the local one where the manager has no provider.
+// [WithClusterFilter] and [WithClustersFromProvider].
 package builder

@@ -17,11 +17,12 @@ import (
 
 	mcbuilder "github.com/rollcall-dev/rollcall/pkg/mc/builder"
 	mchandler "github.com/rollcall-dev/rollcall/pkg/mc/handler"
+	"github.com/rollcall-dev/rollcall/pkg/mc/mctest"
 	"github.com/rollcall-dev/rollcall/pkg/mc/multicluster"
 	mcreconcile "github.com/rollcall-dev/rollcall/pkg/mc/reconcile"
 )
 
-// watch lets a controller watch ConfigMaps in one of the ways there are.
+// watch is a method of the builder that watches ConfigMaps.
 type watch struct {
 	name  string
 	watch func(*mcbuilder.Builder, ...mcbuilder.EngageOptions) *mcbuilder.Builder
@@ -40,7 +41,7 @@ var watches = []watch{
 		return b.For(&corev1.ConfigMap{}, options[mcbuilder.ForOption](opts)...)
 	}},
 	{"Owns", func(b *mcbuilder.Builder, opts ...mcbuilder.EngageOptions) *mcbuilder.Builder {
-		// What is owned is what counts: owners are not watched.
+		// Only the owned objects are watched.
 		return b.For(&corev1.Secret{}, mcbuilder.WithEngageWithLocalCluster(false), mcbuilder.WithEngageWithProviderClusters(false)).
 			Owns(&corev1.ConfigMap{}, options[mcbuilder.OwnsOption](opts)...)
 	}},
@@ -52,12 +53,12 @@ var watches = []watch{
 	}},
 }
 
-// silence is a source without events, for controllers that watch nothing else.
+// silence is a source without events.
 func silence(context.Context, workqueue.TypedRateLimitingInterface[mcreconcile.Request]) error {
 	return nil
 }
 
-func TestWhichClustersAreWatched(t *testing.T) {
+func TestEngageOptions(t *testing.T) {
 	named := func(names ...multicluster.ClusterName) mcbuilder.EngageOptions {
 		return mcbuilder.WithClusterFilter(func(name multicluster.ClusterName, cl cluster.Cluster) bool {
 			return cl != nil && slices.Contains(names, name)
@@ -69,15 +70,15 @@ func TestWhichClustersAreWatched(t *testing.T) {
 		options    []mcbuilder.EngageOptions
 		want       []string // of "local", "eu" and "us"
 	}{
-		{name: "by default the provider's", want: []string{"eu", "us"}},
-		{name: "by default the local one where there is no provider", noProvider: true, want: []string{"local"}},
+		{name: "default", want: []string{"eu", "us"}},
+		{name: "default without a provider", noProvider: true, want: []string{"local"}},
 		{
-			name:    "the local one as well",
+			name:    "also the local cluster",
 			options: []mcbuilder.EngageOptions{mcbuilder.WithEngageWithLocalCluster(true)},
 			want:    []string{"local", "eu", "us"},
 		},
 		{
-			name:    "the local one alone",
+			name:    "only the local cluster",
 			options: []mcbuilder.EngageOptions{mcbuilder.WithEngageWithLocalCluster(true), mcbuilder.WithEngageWithProviderClusters(false)},
 			want:    []string{"local"},
 		},
@@ -86,11 +87,11 @@ func TestWhichClustersAreWatched(t *testing.T) {
 			options: []mcbuilder.EngageOptions{mcbuilder.WithEngageWithProviderClusters(false)},
 		},
 		{
-			name: "none where there is no provider", noProvider: true,
+			name: "none without a provider", noProvider: true,
 			options: []mcbuilder.EngageOptions{mcbuilder.WithEngageWithLocalCluster(false)},
 		},
 		{
-			name: "the last of several options that contradict each other counts",
+			name: "the last of contradicting options applies",
 			options: []mcbuilder.EngageOptions{
 				mcbuilder.WithEngageWithLocalCluster(true), mcbuilder.WithEngageWithProviderClusters(false),
 				mcbuilder.WithEngageWithLocalCluster(false), mcbuilder.WithEngageWithProviderClusters(true),
@@ -98,22 +99,22 @@ func TestWhichClustersAreWatched(t *testing.T) {
 			want: []string{"eu", "us"},
 		},
 		{
-			name:    "those of the filter",
+			name:    "a filter",
 			options: []mcbuilder.EngageOptions{named("us", "")},
 			want:    []string{"us"},
 		},
 		{
-			name:    "those on which several filters agree",
+			name:    "several filters",
 			options: []mcbuilder.EngageOptions{named("eu", "us"), named("eu", "")},
 			want:    []string{"eu"},
 		},
 		{
-			name:    "the local one is filtered too",
+			name:    "a filter excludes the local cluster",
 			options: []mcbuilder.EngageOptions{mcbuilder.WithEngageWithLocalCluster(true), named("eu")},
 			want:    []string{"eu"},
 		},
 		{
-			name:    "the local one passes a filter by its empty name",
+			name:    "a filter includes the local cluster",
 			options: []mcbuilder.EngageOptions{named(""), mcbuilder.WithEngageWithLocalCluster(true)},
 			want:    []string{"local"},
 		},
@@ -122,7 +123,7 @@ func TestWhichClustersAreWatched(t *testing.T) {
 			t.Run(tc.name+", with "+w.name, func(t *testing.T) {
 				t.Parallel()
 				g := NewWithT(t)
-				world := newWorld(t, []client.Object{configMap("a", owner("a", true))})
+				world := newFixture(t, []client.Object{configMap("a", owner("a", true))})
 				mgr := world.mgr
 				if tc.noProvider {
 					mgr = newManager(t, world.local, nil)
@@ -137,45 +138,45 @@ func TestWhichClustersAreWatched(t *testing.T) {
 				if tc.noProvider {
 					clusters = 1
 				}
-				start(t, mgr)
+				mctest.StartManager(t, mgr)
 				requests := map[string]string{"local": "default/a", "eu": "eu/default/a", "us": "us/default/a"}
 				want := []string{}
 				for _, name := range tc.want {
 					want = append(want, requests[name])
 				}
-				g.Eventually(all.seen).WithTimeout(patience).Should(HaveLen(clusters))
-				g.Eventually(rec.seen).WithTimeout(patience).Should(ConsistOf(want))
-				g.Consistently(rec.seen).WithTimeout(calm).Should(ConsistOf(want))
+				g.Eventually(all.seen).WithTimeout(mctest.Timeout).Should(HaveLen(clusters))
+				g.Eventually(rec.seen).WithTimeout(mctest.Timeout).Should(ConsistOf(want))
+				g.Consistently(rec.seen).WithTimeout(settle).Should(ConsistOf(want))
 			})
 		}
 	}
 }
 
-func TestOptionsOfOneWatchDoNotConcernAnother(t *testing.T) {
+func TestEngageOptionsPerWatch(t *testing.T) {
 	g := NewWithT(t)
-	w, rec := newWorld(t, []client.Object{configMap("of-owns", owner("owner", true)), secret("of-for")}), &recorder[mcreconcile.Request]{}
+	w, rec := newFixture(t, []client.Object{configMap("of-owns", owner("owner", true)), secret("of-for")}), &recorder[mcreconcile.Request]{}
 	onlyEU := mcbuilder.WithClusterFilter(func(name multicluster.ClusterName, _ cluster.Cluster) bool { return name == "eu" })
 	g.Expect(mcbuilder.ControllerManagedBy(w.mgr).
 		For(&corev1.Secret{}, onlyEU).
 		Owns(&corev1.ConfigMap{}, mcbuilder.WithEngageWithLocalCluster(true), mcbuilder.WithEngageWithProviderClusters(false)).
 		Complete(rec)).To(Succeed())
-	start(t, w.mgr)
-	g.Eventually(rec.seen).WithTimeout(patience).Should(ConsistOf("eu/default/of-for", "default/owner"))
-	g.Consistently(rec.seen).WithTimeout(calm).Should(HaveLen(2))
+	mctest.StartManager(t, w.mgr)
+	g.Eventually(rec.seen).WithTimeout(mctest.Timeout).Should(ConsistOf("eu/default/of-for", "default/owner"))
+	g.Consistently(rec.seen).WithTimeout(settle).Should(HaveLen(2))
 }
 
-func TestOptionsCanBeSharedBetweenWatches(t *testing.T) {
+func TestSharedEngageOptions(t *testing.T) {
 	g := NewWithT(t)
 	only := func(want multicluster.ClusterName) mcbuilder.EngageOptions {
 		return mcbuilder.WithClusterFilter(func(name multicluster.ClusterName, _ cluster.Cluster) bool { return name == want })
 	}
-	w, rec := newWorld(t, []client.Object{configMap("a"), secret("b")}), &recorder[mcreconcile.Request]{}
+	w, rec := newFixture(t, []client.Object{configMap("a"), secret("b")}), &recorder[mcreconcile.Request]{}
 	shared := mcbuilder.WithClusterFilter(func(multicluster.ClusterName, cluster.Cluster) bool { return true })
 	g.Expect(mcbuilder.ControllerManagedBy(w.mgr).Named("test").
 		Watches(&corev1.ConfigMap{}, mchandler.EnqueueRequestForObject, shared, only("eu")).
 		Watches(&corev1.Secret{}, mchandler.EnqueueRequestForObject, shared, only("us")).
 		Complete(rec)).To(Succeed())
-	start(t, w.mgr)
-	g.Eventually(rec.seen).WithTimeout(patience).Should(ConsistOf("eu/default/a", "us/default/b"))
-	g.Consistently(rec.seen).WithTimeout(calm).Should(HaveLen(2))
+	mctest.StartManager(t, w.mgr)
+	g.Eventually(rec.seen).WithTimeout(mctest.Timeout).Should(ConsistOf("eu/default/a", "us/default/b"))
+	g.Consistently(rec.seen).WithTimeout(settle).Should(HaveLen(2))
 }

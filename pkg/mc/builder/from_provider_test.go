@@ -18,7 +18,7 @@ import (
 	mcreconcile "github.com/rollcall-dev/rollcall/pkg/mc/reconcile"
 )
 
-// lookup is a provider that finds clusters under names of its own.
+// lookup is a provider with the clusters of a map.
 type lookup map[multicluster.ClusterName]cluster.Cluster
 
 func (l lookup) Get(_ context.Context, name multicluster.ClusterName) (cluster.Cluster, error) {
@@ -32,7 +32,7 @@ func (lookup) IndexField(context.Context, client.Object, string, client.IndexerF
 	return nil
 }
 
-// uncomparable is a cluster that Go cannot compare.
+// uncomparable is a cluster of a type that is not comparable.
 type uncomparable struct {
 	cluster.Cluster
 	_ []int
@@ -45,35 +45,35 @@ func TestWithClustersFromProvider(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		start(t, cl)
+		mctest.StartManager(t, cl)
 		return cl
 	}
 	for _, tc := range []struct {
 		name  string
-		names []multicluster.ClusterName // that the cluster is engaged under
+		names []multicluster.ClusterName // under which the cluster is engaged
 		as    func(cluster.Cluster) cluster.Cluster
 		part  func(engaged, other cluster.Cluster) lookup
 		want  []string
 	}{
 		{
-			name:  "the clusters that it has",
+			name:  "the clusters of the provider",
 			names: []multicluster.ClusterName{"eu", "us"},
 			part:  func(engaged, _ cluster.Cluster) lookup { return lookup{"eu": engaged} },
 			want:  []string{"eu/default/a"},
 		},
 		{
-			name:  "those that it knows without a prefix",
+			name:  "names with a prefix",
 			names: []multicluster.ClusterName{"cloud#eu", "cloud#us", "us"},
 			part:  func(engaged, _ cluster.Cluster) lookup { return lookup{"eu": engaged} },
 			want:  []string{"cloud#eu/default/a"},
 		},
 		{
-			name:  "not another provider's of the same name",
+			name:  "not a cluster of another provider with the same name",
 			names: []multicluster.ClusterName{"eu", "cloud#eu"},
 			part:  func(_, other cluster.Cluster) lookup { return lookup{"eu": other} },
 		},
 		{
-			name:  "none that cannot be told from another",
+			name:  "not a cluster that cannot be compared",
 			names: []multicluster.ClusterName{"eu"},
 			as:    func(cl cluster.Cluster) cluster.Cluster { return uncomparable{Cluster: cl} },
 			part:  func(engaged, _ cluster.Cluster) lookup { return lookup{"eu": engaged} },
@@ -94,13 +94,13 @@ func TestWithClustersFromProvider(t *testing.T) {
 				For(&corev1.ConfigMap{}, mcbuilder.WithClustersFromProvider(t.Context(), tc.part(engaged, newCluster(t)))).
 				Complete(rec)).To(Succeed())
 			all := witness(t, mgr)
-			start(t, mgr)
+			mctest.StartManager(t, mgr)
 			for name := range whole {
 				g.Expect(mgr.Engage(t.Context(), name, engaged)).To(Succeed())
 			}
-			g.Eventually(all.seen).WithTimeout(patience).Should(HaveLen(len(tc.names)))
-			g.Eventually(rec.seen).WithTimeout(patience).Should(ConsistOf(tc.want))
-			g.Consistently(rec.seen).WithTimeout(calm).Should(ConsistOf(tc.want))
+			g.Eventually(all.seen).WithTimeout(mctest.Timeout).Should(HaveLen(len(tc.names)))
+			g.Eventually(rec.seen).WithTimeout(mctest.Timeout).Should(ConsistOf(tc.want))
+			g.Consistently(rec.seen).WithTimeout(settle).Should(ConsistOf(tc.want))
 		})
 	}
 }

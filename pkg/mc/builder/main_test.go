@@ -16,11 +16,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/klog/v2"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/cluster"
 	"sigs.k8s.io/controller-runtime/pkg/log"
-	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	mcbuilder "github.com/rollcall-dev/rollcall/pkg/mc/builder"
@@ -40,14 +38,10 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m, goleak.IgnoreTopFunction("k8s.io/apimachinery/pkg/watch.(*filteredWatch).loop"))
 }
 
-const (
-	// patience is how long a condition is waited for.
-	patience = 20 * time.Second
-	// calm is how long nothing more must happen.
-	calm = 150 * time.Millisecond
-)
+// settle is how long a state must not change.
+const settle = 150 * time.Millisecond
 
-// provider runs a cluster on each of its servers.
+// provider has a cluster for each of its servers.
 type provider struct {
 	clusters.Clusters[cluster.Cluster]
 	servers map[multicluster.ClusterName]*mctest.Cluster
@@ -67,29 +61,28 @@ func (p *provider) Start(ctx context.Context, aware multicluster.Aware) error {
 	return nil
 }
 
-// world is a local cluster, and two of a provider: eu and us.
-type world struct {
+// fixture has a local cluster and two clusters of a provider, eu and us.
+type fixture struct {
 	local, eu, us *mctest.Cluster
 	provider      *provider
 	mgr           mcmanager.Manager
 }
 
-// newWorld returns a world in which each cluster has the objects. The manager
-// is not started.
-func newWorld(t *testing.T, objects []client.Object, change ...func(*mcmanager.Options)) *world {
+// newFixture returns a fixture whose clusters have the objects. The manager is not
+// started.
+func newFixture(t *testing.T, objects []client.Object, change ...func(*mcmanager.Options)) *fixture {
 	t.Helper()
 	servers := mctest.NewFleet(t, 3, mctest.Options{Objects: objects})
-	w := &world{local: servers.Cluster(0), eu: servers.Cluster(1), us: servers.Cluster(2)}
+	w := &fixture{local: servers.Cluster(0), eu: servers.Cluster(1), us: servers.Cluster(2)}
 	w.provider = &provider{servers: map[multicluster.ClusterName]*mctest.Cluster{"eu": w.eu, "us": w.us}}
 	w.mgr = newManager(t, w.local, w.provider, change...)
 	return w
 }
 
-// newManager returns a manager for the local cluster and the provider's.
+// newManager returns a manager for the local cluster and those of the provider.
 func newManager(t *testing.T, local *mctest.Cluster, p multicluster.Provider, change ...func(*mcmanager.Options)) mcmanager.Manager {
 	t.Helper()
-	options := mcmanager.Options{Metrics: metricsserver.Options{BindAddress: "0"}}
-	options.Controller.SkipNameValidation = ptr.To(true)
+	options := mctest.ManagerOptions()
 	for _, c := range change {
 		c(&options)
 	}
@@ -100,26 +93,7 @@ func newManager(t *testing.T, local *mctest.Cluster, p multicluster.Provider, ch
 	return mgr
 }
 
-// starter is a manager, this library's or controller-runtime's.
-type starter interface {
-	Start(context.Context) error
-}
-
-// start runs the manager until the test ends.
-func start(t *testing.T, mgr starter) {
-	t.Helper()
-	ctx, cancel := context.WithCancel(t.Context())
-	ended := make(chan error, 1)
-	go func() { ended <- mgr.Start(ctx) }()
-	t.Cleanup(func() {
-		cancel()
-		if err := <-ended; err != nil {
-			t.Errorf("the manager failed: %v", err)
-		}
-	})
-}
-
-// recorder notes what it reconciles.
+// recorder records requests.
 type recorder[request mcreconcile.ClusterAware[request]] struct {
 	mu  sync.Mutex
 	all []string
@@ -132,7 +106,7 @@ func (r *recorder[request]) Reconcile(_ context.Context, req request) (reconcile
 	return reconcile.Result{}, nil
 }
 
-// seen is what was reconciled so far, each once.
+// seen returns the reconciled requests, each once.
 func (r *recorder[request]) seen() []string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -155,13 +129,13 @@ func secret(name string) *corev1.Secret {
 	return &corev1.Secret{ObjectMeta: object(name)}
 }
 
-// owner refers to a Secret.
+// owner returns a reference to a Secret.
 func owner(name string, controller bool) metav1.OwnerReference {
 	return metav1.OwnerReference{APIVersion: "v1", Kind: "Secret", Name: name, UID: "uid", Controller: &controller}
 }
 
-// witness sees the ConfigMaps of all clusters. What it has seen, another
-// controller that watches the same would have been told of.
+// witness adds a controller for the ConfigMaps of all clusters. When it has seen
+// an object, another controller would have seen it too.
 func witness(t *testing.T, mgr mcmanager.Manager) *recorder[mcreconcile.Request] {
 	t.Helper()
 	rec := &recorder[mcreconcile.Request]{}

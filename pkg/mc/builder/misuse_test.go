@@ -23,10 +23,10 @@ import (
 	mcreconcile "github.com/rollcall-dev/rollcall/pkg/mc/reconcile"
 )
 
-// unknown is in no scheme.
+// unknown is a type that is in no scheme.
 type unknown struct{ corev1.ConfigMap }
 
-// noHandler is a function that has no handler for any cluster.
+// noHandler returns no handler.
 func noHandler(multicluster.ClusterName, cluster.Cluster) mchandler.EventHandler {
 	return nil
 }
@@ -58,22 +58,22 @@ func TestMisuse(t *testing.T) {
 			build: func() error {
 				return build(on(mgr).For(&corev1.ConfigMap{}).WithOptions(mccontroller.Options{Reconciler: rec}))
 			},
-			want: "the reconciler was given to WithOptions() and to Build() or Complete()",
+			want: "the reconciler must not be set in WithOptions(): pass it to Build() or Complete()",
 		},
 		{
 			name:  "two kinds to reconcile",
 			build: func() error { return build(on(mgr).For(&corev1.ConfigMap{}).For(&corev1.Secret{})) },
-			want:  "For(...) must be called once only: a controller reconciles one kind",
+			want:  "For(...) must be called only once: a controller reconciles one kind",
 		},
 		{
 			name:  "nothing to watch",
 			build: func() error { return build(on(mgr).Named("idle")) },
-			want:  "the controller watches nothing and would never reconcile: use For(), Watches() or WatchesRawSource()",
+			want:  "the controller watches nothing: use For(), Watches() or WatchesRawSource()",
 		},
 		{
-			name:  "something owned by nobody",
+			name:  "Owns without For",
 			build: func() error { return build(on(mgr).Named("test").Owns(&corev1.ConfigMap{})) },
-			want:  "Owns() needs For(): it enqueues owners of the kind given there",
+			want:  "Owns() needs For(): it enqueues owners of that kind",
 		},
 		{
 			name:  "no name and no kind",
@@ -86,14 +86,14 @@ func TestMisuse(t *testing.T) {
 			want:  "For(...): the object must not be nil",
 		},
 		{
-			name:  "no object to reconcile, but a type of one",
+			name:  "a nil object of a type to reconcile",
 			build: func() error { return build(on(mgr).For((*corev1.ConfigMap)(nil))) },
 			want:  "For(...): the object must not be nil",
 		},
 		{
-			name:  "no object to reconcile, and a second one",
+			name:  "no object to reconcile, and a second For",
 			build: func() error { return build(on(mgr).For(nil).For(&corev1.ConfigMap{})) },
-			want:  "For(...) must be called once only",
+			want:  "For(...) must be called only once",
 		},
 		{
 			name:  "no object to own",
@@ -117,29 +117,29 @@ func TestMisuse(t *testing.T) {
 		{
 			name:  "no source",
 			build: func() error { return build(on(mgr).For(&corev1.ConfigMap{}).WatchesRawSource(nil)) },
-			want:  "the source given to WatchesRawSource must not be nil",
+			want:  "the source of WatchesRawSource must not be nil",
 		},
 		{
-			name: "no source, but a type of one",
+			name: "a nil source of a type",
 			build: func() error {
 				return build(on(mgr).For(&corev1.ConfigMap{}).WatchesRawSource(source.TypedFunc[mcreconcile.Request](nil)))
 			},
-			want: "the source given to WatchesRawSource must not be nil",
+			want: "the source of WatchesRawSource must not be nil",
 		},
 		{
-			name: "no filter of clusters, beside one",
+			name: "a nil cluster filter",
 			build: func() error {
 				return build(on(mgr).For(&corev1.ConfigMap{}, mcbuilder.WithClusterFilter(nil),
 					mcbuilder.WithClusterFilter(func(multicluster.ClusterName, cluster.Cluster) bool { return true })))
 			},
-			want: "the function given to WithClusterFilter must not be nil",
+			want: "the function of WithClusterFilter must not be nil",
 		},
 		{
-			name: "no provider whose clusters are watched",
+			name: "a nil provider",
 			build: func() error {
 				return build(on(mgr).For(&corev1.ConfigMap{}, mcbuilder.WithClustersFromProvider(t.Context(), (*provider)(nil))))
 			},
-			want: "the provider given to WithClustersFromProvider must not be nil",
+			want: "the provider of WithClustersFromProvider must not be nil",
 		},
 		{
 			name:  "no predicate",
@@ -147,16 +147,16 @@ func TestMisuse(t *testing.T) {
 			want:  "For(*v1.ConfigMap): the predicates must not be nil",
 		},
 		{
-			name:  "no predicate for all",
+			name:  "no predicate of WithEventFilter",
 			build: func() error { return build(on(mgr).For(&corev1.ConfigMap{}).WithEventFilter(nil)) },
-			want:  "the predicate given to WithEventFilter must not be nil",
+			want:  "the predicate of WithEventFilter must not be nil",
 		},
 		{
 			name: "no handler for the local cluster",
 			build: func() error {
 				return build(on(mgr).Named("test").Watches(&corev1.Secret{}, noHandler))
 			},
-			want: "cannot watch *v1.Secret in the local cluster: the function given to Watches(*v1.Secret) returned no handler",
+			want: "cannot watch *v1.Secret in the local cluster: the function of Watches(*v1.Secret) returned no handler",
 		},
 		{
 			name: "a kind to reconcile in no cluster",
@@ -166,7 +166,7 @@ func TestMisuse(t *testing.T) {
 			want: "For(*v1.ConfigMap) watches no cluster: use WithEngageWithLocalCluster(true)",
 		},
 		{
-			name: "a kind to reconcile in no cluster, where there is no provider",
+			name: "a kind to reconcile in no cluster, without a provider",
 			build: func() error {
 				return build(on(mgr).For(&corev1.ConfigMap{}, mcbuilder.WithEngageWithLocalCluster(false)))
 			},
@@ -185,12 +185,12 @@ func TestMisuse(t *testing.T) {
 			want:  "the handler for *v1.ConfigMap must not be nil",
 		},
 		{
-			name:  "a kind that is in no scheme",
+			name:  "a kind missing in the scheme",
 			build: func() error { return build(on(mgr).For(&unknown{})) },
 			want:  "no kind is registered for the type builder_test.unknown",
 		},
 		{
-			name: "For, for requests that it cannot make",
+			name: "For with custom requests",
 			build: func() error {
 				return mcbuilder.TypedControllerManagedBy[job](mgr).For(&corev1.ConfigMap{}).Complete(jobs)
 			},
@@ -203,9 +203,9 @@ func TestMisuse(t *testing.T) {
 	}
 }
 
-func TestAClusterWithoutAHandlerIsNamedWithTheWatchThatHasNone(t *testing.T) {
+func TestClusterWithoutHandler(t *testing.T) {
 	g := NewWithT(t)
-	w, rec := newWorld(t, []client.Object{secret("a")}), &recorder[mcreconcile.Request]{}
+	w, rec := newFixture(t, []client.Object{secret("a")}), &recorder[mcreconcile.Request]{}
 	ctrl, err := mcbuilder.ControllerManagedBy(w.mgr).Named("test").
 		Watches(&corev1.Secret{}, func(name multicluster.ClusterName, cl cluster.Cluster) mchandler.EventHandler {
 			if name == "us" {
@@ -214,20 +214,20 @@ func TestAClusterWithoutAHandlerIsNamedWithTheWatchThatHasNone(t *testing.T) {
 			return mchandler.EnqueueRequestForObject(name, cl)
 		}).Build(rec)
 	g.Expect(err).NotTo(HaveOccurred())
-	start(t, w.mgr)
-	g.Eventually(rec.seen).WithTimeout(patience).Should(ConsistOf("eu/default/a"))
-	g.Eventually(ctrl.(mccontroller.StatusReporter).ClusterStatus).WithTimeout(patience).Should(ContainElement(And(
+	mctest.StartManager(t, w.mgr)
+	g.Eventually(rec.seen).WithTimeout(mctest.Timeout).Should(ConsistOf("eu/default/a"))
+	g.Eventually(ctrl.(mccontroller.StatusReporter).ClusterStatus).WithTimeout(mctest.Timeout).Should(ContainElement(And(
 		HaveField("ClusterName", Equal(multicluster.ClusterName("us"))),
-		HaveField("LastError", ContainSubstring("the function given to Watches(*v1.Secret) returned no handler")),
+		HaveField("LastError", ContainSubstring("the function of Watches(*v1.Secret) returned no handler")),
 	)))
 	g.Expect(rec.seen()).To(ConsistOf("eu/default/a"))
 }
 
-func TestANameIsTakenOnce(t *testing.T) {
+func TestDuplicateName(t *testing.T) {
 	g := NewWithT(t)
 	validated := func(o *mcmanager.Options) { o.Controller.SkipNameValidation = nil }
 	mgr := newManager(t, mctest.New(t), nil, validated)
-	// Names live as long as the process, which may run the test again.
+	// Names are unique in the process, which may run the test again.
 	name := fmt.Sprint("taken-", time.Now().UnixNano())
 	build := func() error {
 		return mcbuilder.ControllerManagedBy(mgr).Named(name).For(&corev1.ConfigMap{}).

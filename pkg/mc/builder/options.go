@@ -39,38 +39,35 @@ type WatchesOption interface {
 	ApplyToWatches(untypedWatchesInput)
 }
 
-// ForInput is what For was given.
-type ForInput struct {
-	EngageOptions
-
-	called     bool
+// watched is what For, Owns and Watches have in common.
+type watched struct {
 	object     client.Object
 	predicates []predicate.Predicate
 	projection projection
-	err        error
 }
 
-// OwnsInput is what Owns was given.
+// ForInput has the object and options of For.
+type ForInput struct {
+	EngageOptions
+	watched
+}
+
+// OwnsInput has the object and options of Owns.
 type OwnsInput struct {
 	EngageOptions
-
-	object          client.Object
-	predicates      []predicate.Predicate
-	projection      projection
+	watched
 	matchEveryOwner bool
 }
 
-// WatchesInput is what Watches was given.
+// WatchesInput has the object, handler and options of Watches.
 type WatchesInput[request mcreconcile.ClusterAware[request]] struct {
 	EngageOptions
-
-	method     string // For, Owns or Watches
-	object     client.Object
-	handler    mchandler.TypedEventHandlerFunc[client.Object, request]
-	predicates []predicate.Predicate
-	projection projection
+	watched
+	method  string // For, Owns or Watches
+	handler mchandler.TypedEventHandlerFunc[client.Object, request]
 }
 
+// untypedWatchesInput is a WatchesInput of any type of request.
 type untypedWatchesInput interface {
 	setPredicates([]predicate.Predicate)
 	setProjection(projection)
@@ -89,47 +86,48 @@ func (w *WatchesInput[request]) setEngage(options EngageOptions) {
 	w.merge(options)
 }
 
-// ClusterFilterFunc says whether a cluster is to be watched.
+// ClusterFilterFunc reports whether to watch a cluster.
 type ClusterFilterFunc = mcsource.ClusterFilterFunc
 
-// EngageOptions say which clusters For, Owns or Watches watch. Several may be
-// given: filters must all agree, of other options the last counts.
+// EngageOptions select the clusters that For, Owns or Watches watch. They can be
+// combined: a cluster must pass all filters, and of other options the last one
+// applies.
 type EngageOptions struct {
 	engageWithLocalCluster     *bool
 	engageWithProviderClusters *bool
 	filters                    []ClusterFilterFunc
-	mistake                    error
+	err                        error // an invalid argument
 }
 
-// WithEngageWithLocalCluster says whether to watch the local cluster. Defaults
-// to true if the manager has no provider, and to false otherwise.
+// WithEngageWithLocalCluster sets whether to watch the local cluster. Defaults to
+// true if the manager has no provider, and to false otherwise.
 func WithEngageWithLocalCluster(engage bool) EngageOptions {
 	return EngageOptions{engageWithLocalCluster: &engage}
 }
 
-// WithEngageWithProviderClusters says whether to watch the provider's
-// clusters. Defaults to true if the manager has a provider.
+// WithEngageWithProviderClusters sets whether to watch the clusters of the
+// provider. Defaults to true if the manager has a provider.
 func WithEngageWithProviderClusters(engage bool) EngageOptions {
 	return EngageOptions{engageWithProviderClusters: &engage}
 }
 
-// WithClusterFilter watches only the clusters for which the function says
-// true. It is asked when a cluster is engaged, again when a source could not
-// start there and is made anew, and by Build for the local cluster where that is
-// watched. It may be called from any goroutine, and must not block.
+// WithClusterFilter watches only the clusters for which the function returns true.
+// It is called when a cluster is engaged and again for each retry of a source that
+// failed there, and by Build for the local cluster if that is watched. It may be
+// called from any goroutine and must not block.
 func WithClusterFilter(filter ClusterFilterFunc) EngageOptions {
 	if filter == nil {
-		return EngageOptions{mistake: errors.New("the function given to WithClusterFilter must not be nil")}
+		return EngageOptions{err: errors.New("the function of WithClusterFilter must not be nil")}
 	}
 	return EngageOptions{filters: []ClusterFilterFunc{filter}}
 }
 
-// WithClustersFromProvider watches only the clusters of the given provider: the
-// manager's, or one that it is composed of. The latter may know a cluster by
-// what is left of its name after a prefix.
+// WithClustersFromProvider watches only the clusters of one provider: that of the
+// manager, or one that it is composed of. The latter may know a cluster by its
+// name without a prefix.
 func WithClustersFromProvider(ctx context.Context, provider multicluster.Provider) EngageOptions {
-	if missing(provider) {
-		return EngageOptions{mistake: errors.New("the provider given to WithClustersFromProvider must not be nil")}
+	if identity.IsNil(provider) {
+		return EngageOptions{err: errors.New("the provider of WithClustersFromProvider must not be nil")}
 	}
 	return WithClusterFilter(func(clusterName multicluster.ClusterName, cl cluster.Cluster) bool {
 		for i := range clusterName {
@@ -163,8 +161,8 @@ func (w *EngageOptions) merge(other EngageOptions) {
 	if other.engageWithProviderClusters != nil {
 		w.engageWithProviderClusters = other.engageWithProviderClusters
 	}
-	if other.mistake != nil {
-		w.mistake = other.mistake
+	if other.err != nil {
+		w.err = other.err
 	}
 	w.filters = append(w.filters, other.filters...)
 }
@@ -206,7 +204,7 @@ func (w Predicates) ApplyToWatches(opts untypedWatchesInput) {
 	opts.setPredicates(w.predicates)
 }
 
-// projection is the form in which objects are watched.
+// projection is the representation of objects that is watched.
 type projection int
 
 const (
@@ -214,10 +212,11 @@ const (
 	projectAsMetadata
 )
 
-// OnlyMetadata makes For, Owns or Watches watch the metadata of the objects
-// alone. Read them as metav1.PartialObjectMetadata then.
+// OnlyMetadata makes For, Owns or Watches watch only the metadata of the objects.
+// Read them as metav1.PartialObjectMetadata.
 var OnlyMetadata = projectAs(projectAsMetadata)
 
+// projectAs is an option that sets the projection.
 type projectAs projection
 
 // ApplyToFor applies the projection to For.
@@ -235,7 +234,7 @@ func (p projectAs) ApplyToWatches(opts untypedWatchesInput) {
 	opts.setProjection(projection(p))
 }
 
-// project returns what is to be watched in the cluster.
+// project returns the object to watch in the cluster.
 func (p projection) project(cl cluster.Cluster, obj client.Object) (client.Object, error) {
 	if p != projectAsMetadata {
 		return obj, nil
@@ -249,8 +248,8 @@ func (p projection) project(cl cluster.Cluster, obj client.Object) (client.Objec
 	return metadata, nil
 }
 
-// MatchEveryOwner makes Owns enqueue all owners of the kind given to For, not
-// only the controlling one.
+// MatchEveryOwner makes Owns enqueue all owners of the kind of For, not only the
+// controller reference.
 var MatchEveryOwner = &matchEveryOwner{}
 
 type matchEveryOwner struct{}

@@ -30,7 +30,7 @@ import (
 	mcreconcile "github.com/rollcall-dev/rollcall/pkg/mc/reconcile"
 )
 
-// logs keeps what is logged with one message.
+// logs records the lines with one message.
 type logs struct {
 	message   string
 	verbosity int
@@ -60,7 +60,7 @@ func (l *logs) seen() []map[string]any {
 	return append([]map[string]any(nil), l.lines...)
 }
 
-// logging logs in each reconcile.
+// logging returns a reconciler that logs the message.
 func logging(message string) mcreconcile.Reconciler {
 	return mcreconcile.Func(func(ctx context.Context, _ mcreconcile.Request) (reconcile.Result, error) {
 		log.FromContext(ctx).Info(message)
@@ -68,7 +68,7 @@ func logging(message string) mcreconcile.Reconciler {
 	})
 }
 
-func TestNameAndLoggerOfAController(t *testing.T) {
+func TestNameAndLogger(t *testing.T) {
 	about := map[string]any{"cluster": "eu", "namespace": "default", "name": "a"}
 	with := func(more map[string]any) map[string]any {
 		all := maps.Clone(about)
@@ -82,22 +82,22 @@ func TestNameAndLoggerOfAController(t *testing.T) {
 		want  map[string]any
 	}{
 		{
-			name:  "the kind in lower case, with the kind",
+			name:  "For",
 			build: func(b *mcbuilder.Builder, _ *logs) *mcbuilder.Builder { return b.For(&corev1.ConfigMap{}) },
 			want:  with(map[string]any{"controller": "configmap", "controllerGroup": "", "controllerKind": "ConfigMap", "ConfigMap": ref}),
 		},
 		{
-			name:  "a name of its own, with the kind",
+			name:  "For and Named",
 			build: func(b *mcbuilder.Builder, _ *logs) *mcbuilder.Builder { return b.Named("own").For(&corev1.ConfigMap{}) },
 			want:  with(map[string]any{"controller": "own", "controllerGroup": "", "controllerKind": "ConfigMap", "ConfigMap": ref}),
 		},
 		{
-			name:  "a name of its own, without a kind",
+			name:  "Named",
 			build: func(b *mcbuilder.Builder, _ *logs) *mcbuilder.Builder { return watches[2].watch(b.Named("own")) },
 			want:  with(map[string]any{"controller": "own", "object": ref}),
 		},
 		{
-			name: "a logger of its own",
+			name: "WithLogConstructor",
 			build: func(b *mcbuilder.Builder, own *logs) *mcbuilder.Builder {
 				return b.For(&corev1.ConfigMap{}).WithLogConstructor(func(req *mcreconcile.Request) logr.Logger {
 					if req == nil {
@@ -112,16 +112,16 @@ func TestNameAndLoggerOfAController(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			g := NewWithT(t)
 			own := &logs{message: "here"}
-			w := newWorld(t, nil, func(o *mcmanager.Options) { o.Logger = own.logger() })
+			w := newFixture(t, nil, func(o *mcmanager.Options) { o.Logger = own.logger() })
 			g.Expect(w.eu.Create(configMap("a"))).To(Succeed())
 			g.Expect(tc.build(mcbuilder.ControllerManagedBy(w.mgr), own).Complete(logging("here"))).To(Succeed())
-			start(t, w.mgr)
-			g.Eventually(own.seen).WithTimeout(patience).Should(ConsistOf(tc.want))
+			mctest.StartManager(t, w.mgr)
+			g.Eventually(own.seen).WithTimeout(mctest.Timeout).Should(ConsistOf(tc.want))
 		})
 	}
 }
 
-// gate lets reconciles wait, and counts how many do.
+// gate is a reconciler that blocks, and counts the blocked calls.
 type gate struct {
 	open    chan struct{}
 	waiting atomic.Int32
@@ -135,7 +135,7 @@ func (g *gate) Reconcile(context.Context, mcreconcile.Request) (reconcile.Result
 	return reconcile.Result{}, nil
 }
 
-func TestHowManyReconcilesRunAtOnce(t *testing.T) {
+func TestMaxConcurrentReconciles(t *testing.T) {
 	perKind := map[string]int{"Secret": 7, "ConfigMap": 3, "ReplicaSet.apps": 5}
 	for _, tc := range []struct {
 		name    string
@@ -144,10 +144,10 @@ func TestHowManyReconcilesRunAtOnce(t *testing.T) {
 		options mccontroller.Options
 		want    int
 	}{
-		{name: "one by default", want: 1},
-		{name: "as many as the manager says for all", all: 2, want: 2},
-		{name: "as many as the manager says for the kind", perKind: perKind, all: 2, want: 3},
-		{name: "as many as the controller says", perKind: perKind, all: 2, options: mccontroller.Options{MaxConcurrentReconciles: 4}, want: 4},
+		{name: "default", want: 1},
+		{name: "MaxConcurrentReconciles of the manager", all: 2, want: 2},
+		{name: "GroupKindConcurrency of the manager", perKind: perKind, all: 2, want: 3},
+		{name: "options of the controller", perKind: perKind, all: 2, options: mccontroller.Options{MaxConcurrentReconciles: 4}, want: 4},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			g := NewWithT(t)
@@ -155,32 +155,32 @@ func TestHowManyReconcilesRunAtOnce(t *testing.T) {
 			for _, name := range []string{"a", "b", "c", "d", "e"} {
 				objects = append(objects, configMap(name))
 			}
-			w := newWorld(t, objects, func(o *mcmanager.Options) {
+			w := newFixture(t, objects, func(o *mcmanager.Options) {
 				o.Controller.GroupKindConcurrency, o.Controller.MaxConcurrentReconciles = tc.perKind, tc.all
 			})
 			r := &gate{open: make(chan struct{})}
 			g.Expect(mcbuilder.ControllerManagedBy(w.mgr).For(&corev1.ConfigMap{}).WithOptions(tc.options).Complete(r)).To(Succeed())
-			start(t, w.mgr)
+			mctest.StartManager(t, w.mgr)
 			defer close(r.open)
-			g.Eventually(r.waiting.Load).WithTimeout(patience).Should(BeEquivalentTo(tc.want))
-			g.Consistently(r.most.Load).WithTimeout(calm).Should(BeEquivalentTo(tc.want))
+			g.Eventually(r.waiting.Load).WithTimeout(mctest.Timeout).Should(BeEquivalentTo(tc.want))
+			g.Consistently(r.most.Load).WithTimeout(settle).Should(BeEquivalentTo(tc.want))
 		})
 	}
 }
 
-func TestAClusterThatIsNotFound(t *testing.T) {
+func TestWithClusterNotFoundWrapper(t *testing.T) {
 	for _, tc := range []struct {
 		name  string
 		build func(*mcbuilder.Builder) *mcbuilder.Builder
-		want  bool // tried again
+		want  bool // retried
 	}{
-		{"ends the request", func(b *mcbuilder.Builder) *mcbuilder.Builder { return b }, false},
-		{"ends the request on demand", func(b *mcbuilder.Builder) *mcbuilder.Builder { return b.WithClusterNotFoundWrapper(true) }, false},
-		{"is an error as any other on demand", func(b *mcbuilder.Builder) *mcbuilder.Builder { return b.WithClusterNotFoundWrapper(false) }, true},
+		{"default", func(b *mcbuilder.Builder) *mcbuilder.Builder { return b }, false},
+		{"true", func(b *mcbuilder.Builder) *mcbuilder.Builder { return b.WithClusterNotFoundWrapper(true) }, false},
+		{"false", func(b *mcbuilder.Builder) *mcbuilder.Builder { return b.WithClusterNotFoundWrapper(false) }, true},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			g := NewWithT(t)
-			w := newWorld(t, nil)
+			w := newFixture(t, nil)
 			g.Expect(w.eu.Create(configMap("a"))).To(Succeed())
 			var calls atomic.Int32
 			g.Expect(tc.build(mcbuilder.ControllerManagedBy(w.mgr).For(&corev1.ConfigMap{})).
@@ -189,22 +189,22 @@ func TestAClusterThatIsNotFound(t *testing.T) {
 					_, err := w.mgr.GetCluster(ctx, "gone")
 					return reconcile.Result{}, err
 				}))).To(Succeed())
-			start(t, w.mgr)
+			mctest.StartManager(t, w.mgr)
 			if tc.want {
-				g.Eventually(calls.Load).WithTimeout(patience).Should(BeNumerically(">", 2))
+				g.Eventually(calls.Load).WithTimeout(mctest.Timeout).Should(BeNumerically(">", 2))
 				return
 			}
-			g.Eventually(calls.Load).WithTimeout(patience).Should(BeEquivalentTo(1))
-			g.Consistently(calls.Load).WithTimeout(calm).Should(BeEquivalentTo(1))
+			g.Eventually(calls.Load).WithTimeout(mctest.Timeout).Should(BeEquivalentTo(1))
+			g.Consistently(calls.Load).WithTimeout(settle).Should(BeEquivalentTo(1))
 		})
 	}
 }
 
-// A mapping that preserves clusters may misspell one.
-func TestARequestForAClusterThatThereIsNotIsSeenInTheLog(t *testing.T) {
+// A map function that preserves clusters may misspell one.
+func TestRequestForUnknownClusterIsLogged(t *testing.T) {
 	g := NewWithT(t)
-	own := &logs{message: "Request that needs a cluster which does not exist is dropped", verbosity: 1}
-	w := newWorld(t, []client.Object{configMap("a")}, func(o *mcmanager.Options) { o.Logger = own.logger() })
+	own := &logs{message: "Dropped request that needs a missing cluster", verbosity: 1}
+	w := newFixture(t, []client.Object{configMap("a")}, func(o *mcmanager.Options) { o.Logger = own.logger() })
 	toTypo := func(context.Context, client.Object) []mcreconcile.Request {
 		req := mcreconcile.Request{ClusterName: "uu"}
 		req.Name = "a"
@@ -218,25 +218,25 @@ func TestARequestForAClusterThatThereIsNotIsSeenInTheLog(t *testing.T) {
 			_, err := w.mgr.GetCluster(ctx, req.ClusterName)
 			return reconcile.Result{}, err
 		}))).To(Succeed())
-	start(t, w.mgr)
-	g.Eventually(own.seen).WithTimeout(patience).Should(ContainElement(And(
+	mctest.StartManager(t, w.mgr)
+	g.Eventually(own.seen).WithTimeout(mctest.Timeout).Should(ContainElement(And(
 		HaveKeyWithValue("cluster", "uu"),
 		HaveKeyWithValue("error", `cluster "uu": cluster not found`),
 	)))
 }
 
-// A cluster that does not let a kind be watched, or does not have it, is that
-// cluster's trouble, and only until it is mended.
-func TestAClusterWhereAKindCannotBeWatched(t *testing.T) {
+// TestForbiddenWatch tests that a cluster where the kind cannot be watched does
+// not affect the others, and is watched later.
+func TestForbiddenWatch(t *testing.T) {
 	g := NewWithT(t)
-	w, rec := newWorld(t, []client.Object{configMap("a")}), &recorder[mcreconcile.Request]{}
+	w, rec := newFixture(t, []client.Object{configMap("a")}), &recorder[mcreconcile.Request]{}
 	w.us.Fault(mctest.Forbidden.On("configmaps"))
 	g.Expect(mcbuilder.ControllerManagedBy(w.mgr).For(&corev1.ConfigMap{}).
 		WithOptions(mccontroller.Options{CacheSyncTimeout: time.Second}).Complete(rec)).To(Succeed())
-	start(t, w.mgr)
-	g.Eventually(rec.seen).WithTimeout(patience).Should(ConsistOf("eu/default/a"))
-	g.Eventually(w.mgr.Elected()).WithTimeout(patience).Should(BeClosed())
-	g.Consistently(rec.seen).WithTimeout(2 * calm).Should(ConsistOf("eu/default/a"))
+	mctest.StartManager(t, w.mgr)
+	g.Eventually(rec.seen).WithTimeout(mctest.Timeout).Should(ConsistOf("eu/default/a"))
+	g.Eventually(w.mgr.Elected()).WithTimeout(mctest.Timeout).Should(BeClosed())
+	g.Consistently(rec.seen).WithTimeout(2 * settle).Should(ConsistOf("eu/default/a"))
 	w.us.Clear()
-	g.Eventually(rec.seen).WithTimeout(patience).Should(ConsistOf("eu/default/a", "us/default/a"))
+	g.Eventually(rec.seen).WithTimeout(mctest.Timeout).Should(ConsistOf("eu/default/a", "us/default/a"))
 }

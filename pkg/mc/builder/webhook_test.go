@@ -38,7 +38,7 @@ const (
 
 type podWebhooks = mcbuilder.WebhookBuilder[*corev1.Pod]
 
-// labelPod is a defaulter that labels pods with the cluster of its context.
+// labelPod is a defaulter that labels pods with the cluster of the context.
 type labelPod struct{}
 
 func (labelPod) Default(ctx context.Context, pod *corev1.Pod) error {
@@ -47,7 +47,7 @@ func (labelPod) Default(ctx context.Context, pod *corev1.Pod) error {
 	return nil
 }
 
-// forbidPods is a validator.
+// forbidPods is a validator that rejects pods.
 type forbidPods struct{}
 
 var errForbidden = errors.New("no pods here")
@@ -64,7 +64,7 @@ func (forbidPods) ValidateDelete(context.Context, *corev1.Pod) (admission.Warnin
 	panic("as the test wants")
 }
 
-// anyPods makes a defaulter and validator of pods one of any object.
+// anyPods is a custom defaulter and validator.
 type anyPods struct {
 	labelPod
 	forbidPods
@@ -97,7 +97,7 @@ func newWebhookManager(t *testing.T) mcmanager.Manager {
 	return mgr
 }
 
-// admit sends an admission request about a pod to the manager's webhook server.
+// admit sends an admission request for a pod to the webhook server.
 func admit(t *testing.T, mgr mcmanager.Manager, path string, operation admissionv1.Operation) *admissionv1.AdmissionResponse {
 	t.Helper()
 	pod, err := json.Marshal(&corev1.Pod{
@@ -135,7 +135,7 @@ func admit(t *testing.T, mgr mcmanager.Manager, path string, operation admission
 	return review.Response
 }
 
-func TestWebhooksAreServedByTheManager(t *testing.T) {
+func TestWebhooks(t *testing.T) {
 	labelled := func(g Gomega, response *admissionv1.AdmissionResponse) {
 		g.Expect(response.Allowed).To(BeTrue())
 		g.Expect(string(response.Patch)).To(ContainSubstring(`"defaulted":"yes"`))
@@ -159,7 +159,7 @@ func TestWebhooksAreServedByTheManager(t *testing.T) {
 			check: labelled,
 		},
 		{
-			name: "a defaulter with an option and a path of its own",
+			name: "a defaulter with an option and a custom path",
 			build: func(b *podWebhooks) *podWebhooks {
 				return b.WithDefaulter(labelPod{}, admission.DefaulterRemoveUnknownOrOmitableFields).WithDefaulterCustomPath("/pods/label")
 			},
@@ -167,13 +167,13 @@ func TestWebhooksAreServedByTheManager(t *testing.T) {
 			check: labelled,
 		},
 		{
-			name:  "a validator refuses objects",
+			name:  "a validator rejects objects",
 			build: func(b *podWebhooks) *podWebhooks { return b.WithValidator(forbidPods{}) },
 			path:  validatePod,
 			check: forbidden,
 		},
 		{
-			name:      "a validator lets objects through",
+			name:      "a validator allows objects",
 			build:     func(b *podWebhooks) *podWebhooks { return b.WithValidator(forbidPods{}) },
 			path:      validatePod,
 			operation: admissionv1.Update,
@@ -182,7 +182,7 @@ func TestWebhooksAreServedByTheManager(t *testing.T) {
 			},
 		},
 		{
-			name: "a validator with a path of its own",
+			name: "a validator with a custom path",
 			build: func(b *podWebhooks) *podWebhooks {
 				return b.WithValidator(forbidPods{}).WithValidatorCustomPath("/pods/forbid")
 			},
@@ -190,23 +190,23 @@ func TestWebhooksAreServedByTheManager(t *testing.T) {
 			check: forbidden,
 		},
 		{
-			name: "a defaulter of any object",
+			name: "a custom defaulter",
 			build: func(b *podWebhooks) *podWebhooks {
-				return b.WithCustomDefaulter(anyPods{}) //nolint:staticcheck // as programs of earlier versions do
+				return b.WithCustomDefaulter(anyPods{}) //nolint:staticcheck // kept for compatibility
 			},
 			path:  mutatePod,
 			check: labelled,
 		},
 		{
-			name: "a validator of any object",
+			name: "a custom validator",
 			build: func(b *podWebhooks) *podWebhooks {
-				return b.WithCustomValidator(anyPods{}) //nolint:staticcheck // as programs of earlier versions do
+				return b.WithCustomValidator(anyPods{}) //nolint:staticcheck // kept for compatibility
 			},
 			path:  validatePod,
 			check: forbidden,
 		},
 		{
-			name:      "a panic is an answer",
+			name:      "RecoverPanic",
 			build:     func(b *podWebhooks) *podWebhooks { return b.WithValidator(forbidPods{}).RecoverPanic(true) },
 			path:      validatePod,
 			operation: admissionv1.Delete,
@@ -216,7 +216,7 @@ func TestWebhooksAreServedByTheManager(t *testing.T) {
 			},
 		},
 		{
-			name: "the cluster that calls is known by the host that it calls",
+			name: "WithContextFunc sets the cluster by host name",
 			build: func(b *podWebhooks) *podWebhooks {
 				return b.WithDefaulter(labelPod{}).WithContextFunc(func(ctx context.Context, r *http.Request) context.Context {
 					return mccontext.WithCluster(ctx, multicluster.ClusterName(r.Host))
@@ -228,7 +228,7 @@ func TestWebhooksAreServedByTheManager(t *testing.T) {
 			},
 		},
 		{
-			name:  "what was not asked for is not served",
+			name:  "no validator, no path",
 			build: func(b *podWebhooks) *podWebhooks { return b.WithDefaulter(labelPod{}) },
 			path:  validatePod,
 			check: func(g Gomega, response *admissionv1.AdmissionResponse) { g.Expect(response).To(BeNil()) },
@@ -247,7 +247,7 @@ func TestWebhooksAreServedByTheManager(t *testing.T) {
 	}
 }
 
-func TestWebhooksLogWithTheirConstructor(t *testing.T) {
+func TestWebhookLogConstructor(t *testing.T) {
 	g := NewWithT(t)
 	mgr := newWebhookManager(t)
 	var lines bytes.Buffer
@@ -276,7 +276,7 @@ type podConverter struct{}
 
 func (podConverter) ConvertObject(context.Context, runtime.Object, runtime.Object) error { return nil }
 
-func TestAConverterIsRegisteredForItsKind(t *testing.T) {
+func TestWebhookConverter(t *testing.T) {
 	g := NewWithT(t)
 	mgr := newWebhookManager(t)
 	g.Expect(mcbuilder.WebhookManagedBy(mgr.GetLocalManager(), &corev1.Pod{}).
@@ -292,23 +292,23 @@ func TestAConverterIsRegisteredForItsKind(t *testing.T) {
 	g.Expect(pattern).To(Equal("/convert"))
 }
 
-func TestWhatWebhooksCannotBeBuilt(t *testing.T) {
+func TestWebhookErrors(t *testing.T) {
 	for _, tc := range []struct {
 		name  string
 		build func(*podWebhooks) *podWebhooks
 		err   string
 	}{
 		{
-			name: "on a path that is none",
+			name: "an invalid path",
 			build: func(b *podWebhooks) *podWebhooks {
 				return b.WithValidator(forbidPods{}).WithValidatorCustomPath("pods")
 			},
 			err: "does not match",
 		},
 		{
-			name: "with two validators",
+			name: "two validators",
 			build: func(b *podWebhooks) *podWebhooks {
-				return b.WithValidator(forbidPods{}).WithCustomValidator(anyPods{}) //nolint:staticcheck // as programs of earlier versions do
+				return b.WithValidator(forbidPods{}).WithCustomValidator(anyPods{}) //nolint:staticcheck // kept for compatibility
 			},
 			err: "only one of",
 		},

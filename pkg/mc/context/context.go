@@ -1,11 +1,12 @@
 // Copyright The Rollcall Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package context carries the name of the cluster that a reconcile is about in
-// its context.
+// Package context stores the name of a cluster in a context.
 //
-// Controllers built with pkg/mc/controller put it there, so code deep in a
-// reconciler can ask [ClusterFrom] and needs no further argument.
+// The context of each reconcile and each event handler has the name of the
+// cluster, so any function that they call can get it with [ClusterFrom]:
+//
+//	name, ok := mccontext.ClusterFrom(ctx)
 package context
 
 import (
@@ -19,22 +20,20 @@ import (
 
 type clusterKey struct{}
 
-// WithCluster returns a context that carries the cluster's name.
+// WithCluster returns a context with the name of the cluster.
 func WithCluster(ctx context.Context, cluster multicluster.ClusterName) context.Context {
 	return context.WithValue(ctx, clusterKey{}, cluster)
 }
 
-// ClusterFrom returns the name of the cluster that the context carries, and
-// whether it carries one. The local cluster's name is empty, so only the
-// second value tells "the local cluster" from "none".
+// ClusterFrom returns the name of the cluster in the context, and whether there is
+// one. The name of the local cluster is empty.
 func ClusterFrom(ctx context.Context) (multicluster.ClusterName, bool) {
 	cluster, ok := ctx.Value(clusterKey{}).(multicluster.ClusterName)
 	return cluster, ok
 }
 
-// ReconcilerWithClusterInContext lifts a reconciler written for one cluster:
-// it is given the request within the cluster, and finds the cluster's name in
-// its context.
+// ReconcilerWithClusterInContext adapts a reconciler that was written for one
+// cluster. Its context has the name of the cluster.
 func ReconcilerWithClusterInContext(r reconcile.Reconciler) mcreconcile.Reconciler {
 	return mcreconcile.Func(func(ctx context.Context, req mcreconcile.Request) (reconcile.Result, error) {
 		return r.Reconcile(WithCluster(ctx, req.ClusterName), req.Request)

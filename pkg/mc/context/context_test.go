@@ -25,15 +25,15 @@ func TestClusterFrom(t *testing.T) {
 		want   multicluster.ClusterName
 		wantOK bool
 	}{
-		{name: "a context of nobody carries none", ctx: t.Context()},
-		{name: "a cluster is found", ctx: mccontext.WithCluster(t.Context(), "eu"), want: "eu", wantOK: true},
-		{name: "the local cluster is told from none", ctx: mccontext.WithCluster(t.Context(), ""), wantOK: true},
+		{name: "no cluster", ctx: t.Context()},
+		{name: "a cluster", ctx: mccontext.WithCluster(t.Context(), "eu"), want: "eu", wantOK: true},
+		{name: "the local cluster", ctx: mccontext.WithCluster(t.Context(), ""), wantOK: true},
 		{
-			name: "the innermost counts",
+			name: "the innermost applies",
 			ctx:  mccontext.WithCluster(mccontext.WithCluster(t.Context(), "eu"), "us"), want: "us", wantOK: true,
 		},
 		{
-			name: "another's value of the same text is not taken for it",
+			name: "the value of another key",
 			ctx:  context.WithValue(t.Context(), multicluster.ClusterName("eu"), "us"),
 		},
 	} {
@@ -57,9 +57,9 @@ func TestWithClusterKeepsTheContext(t *testing.T) {
 	g.Expect(context.Cause(ctx)).To(MatchError(cause))
 }
 
-func TestAReconcilerOfOneClusterIsLifted(t *testing.T) {
+func TestReconcilerWithClusterInContext(t *testing.T) {
 	for _, cluster := range []multicluster.ClusterName{"eu", ""} {
-		t.Run("for the cluster named \""+cluster.String()+"\"", func(t *testing.T) {
+		t.Run("cluster \""+cluster.String()+"\"", func(t *testing.T) {
 			g := NewWithT(t)
 			bare := reconcile.Request{NamespacedName: types.NamespacedName{Namespace: "ns", Name: "pod"}}
 			result, failure := reconcile.Result{RequeueAfter: time.Minute}, errors.New("failure")

@@ -13,39 +13,62 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cluster"
 	"sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue"
 
-	"github.com/rollcall-dev/rollcall/pkg/mc/internal/identity"
 	"github.com/rollcall-dev/rollcall/pkg/mc/multicluster"
 	mcreconcile "github.com/rollcall-dev/rollcall/pkg/mc/reconcile"
 	mcsource "github.com/rollcall-dev/rollcall/pkg/mc/source"
 )
 
-// engagement is one cluster's stay with a controller.
+// engagement is the engagement of one cluster with a controller.
 type engagement[request mcreconcile.ClusterAware[request]] struct {
-	name    multicluster.ClusterName
-	cluster cluster.Cluster
-	parent  context.Context // as given to Engage, to tell a repeated call
-	ctx     context.Context // ends with parent or with end
-	cancel  context.CancelFunc
+	controller *mcController[request]
+	name       multicluster.ClusterName
+	cluster    cluster.Cluster
+	shared     *multicluster.Engagement
+	parent     context.Context // the provider's, to recognize a repeated call of Engage
+	ctx        context.Context // the engagement's own: ends with parent or with end
+	cancel     context.CancelFunc
 
-	// unsynced has the queue of each source that has not synced, in the order in
-	// which they were added. The controller's lock guards what is up to mu.
+	// unsynced has the queues of the sources that have not synced, in the order
+	// in which they were added. The controller's lock guards it and unhealthy.
 	unsynced  []*engagedQueue[request]
-	synced    chan struct{} // closed while unsynced is empty; replaced when it no longer is
-	unhealthy bool          // does not answer
+	unhealthy bool
 
 	mu    sync.RWMutex // guards ended; held for reading while a source enqueues
 	ended bool
 }
 
-func newEngagement[request mcreconcile.ClusterAware[request]](parent context.Context, name multicluster.ClusterName, cl cluster.Cluster) *engagement[request] {
-	e := &engagement[request]{name: name, cluster: cl, parent: parent}
+var _ multicluster.Component = &engagement[mcreconcile.Request]{}
+
+func newEngagement[request mcreconcile.ClusterAware[request]](parent context.Context, c *mcController[request], name multicluster.ClusterName, cl cluster.Cluster) *engagement[request] {
+	e := &engagement[request]{controller: c, name: name, cluster: cl, shared: multicluster.EngagementFrom(parent), parent: parent}
 	e.ctx, e.cancel = context.WithCancel(parent)
-	e.synced = make(chan struct{})
-	close(e.synced)
 	return e
 }
 
-// end stops the sources. When it returns, none of them enqueues any more.
+// SetClusterHealthy implements multicluster.Component: the requests of a
+// cluster that does not answer wait, and take no worker.
+func (e *engagement[request]) SetClusterHealthy(healthy bool) {
+	c := e.controller
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	e.unhealthy = !healthy
+	if c.engagements[e.name] == e {
+		c.holdUnhealthyLocked(e)
+	}
+}
+
+// ClusterBacklog implements multicluster.Component.
+func (e *engagement[request]) ClusterBacklog() int {
+	c := e.controller
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	if c.engagements[e.name] != e {
+		return 0
+	}
+	return ClusterStatus{Queue: c.depthLocked(e.name)}.backlog()
+}
+
+// end stops the sources. When it has returned, none of them enqueues.
 func (e *engagement[request]) end() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -70,62 +93,45 @@ func (c *mcController[request]) watchLocked(e *engagement[request], src mcsource
 	}
 	q := &engagedQueue[request]{PriorityQueue: c.queue, add: c.addFromSource, engagement: e}
 	e.unsynced = append(e.unsynced, q)
-	if len(e.unsynced) == 1 {
-		e.synced = make(chan struct{})
-		if c.clusters != nil {
-			c.clusters.Hold(e.name, syncing)
-		}
+	if len(e.unsynced) == 1 && c.clusters != nil {
+		c.clusters.Pause(e.name, syncing)
 	}
+	// Requested now, the start shares the startup slot in which the cluster was
+	// connected.
+	start := e.shared.RequestStart()
 	c.running.Go(func() {
-		if c.startSource(e, src, q) {
-			c.sourceSynced(e, q)
+		if c.startSource(src, q, start) {
+			c.sourceSynced(q)
 		}
 	})
 }
 
-func (c *mcController[request]) sourceSynced(e *engagement[request], q *engagedQueue[request]) {
+func (c *mcController[request]) sourceSynced(q *engagedQueue[request]) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	e := q.engagement
 	e.unsynced = slices.DeleteFunc(e.unsynced, func(other *engagedQueue[request]) bool { return other == q })
 	if len(e.unsynced) > 0 {
 		return
 	}
 	e.unsynced = nil
-	close(e.synced)
 	if c.clusters != nil && c.engagements[e.name] == e {
 		c.clusters.Resume(e.name, syncing)
 	}
 }
 
-// WaitForClusterSync implements multicluster.SyncWaiter.
-func (c *mcController[request]) WaitForClusterSync(ctx context.Context, name multicluster.ClusterName, cl cluster.Cluster) {
-	c.mu.RLock()
-	e := c.engagements[name]
-	if e == nil || !identity.Same(e.cluster, cl) {
-		c.mu.RUnlock()
-		return
-	}
-	synced := e.synced
-	c.mu.RUnlock()
-	select {
-	case <-synced:
-	case <-e.ctx.Done():
-	case <-ctx.Done():
-	}
-}
-
-// sourceFailed notes why a source could not start or has not synced, and tells
-// whether that is news.
+// sourceFailed records why a source could not start or has not synced. It reports
+// whether that has changed.
 func (c *mcController[request]) sourceFailed(q *engagedQueue[request], err error) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	news := q.lastError != err.Error()
+	changed := q.lastError != err.Error()
 	q.lastError = err.Error()
-	return news
+	return changed
 }
 
-// lastErrorLocked returns what keeps the first of those sources that have not
-// synced and of which that is known, "" if there is none.
+// lastErrorLocked returns the first error of a source that has not synced, "" if
+// there is none.
 func (e *engagement[request]) lastErrorLocked() string {
 	for _, q := range e.unsynced {
 		if q.lastError != "" {
@@ -135,13 +141,13 @@ func (e *engagement[request]) lastErrorLocked() string {
 	return ""
 }
 
-// engagedQueue is the controller's queue for the sources of one engagement:
-// once that has ended, what they add is ignored.
+// engagedQueue is the controller's queue for one source of an engagement. It
+// ignores what the source adds after the engagement has ended.
 type engagedQueue[request mcreconcile.ClusterAware[request]] struct {
 	priorityqueue.PriorityQueue[request]
 	add        addFunc[request]
 	engagement *engagement[request]
-	lastError  string // why the source could not start or has not synced; the controller's lock guards it
+	lastError  string // of the source; the controller's lock guards it
 }
 
 func (q *engagedQueue[request]) Add(item request) {

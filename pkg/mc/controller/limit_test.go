@@ -19,18 +19,19 @@ import (
 	"github.com/rollcall-dev/rollcall/pkg/mc/multicluster"
 )
 
-// limit lets a number of sources start at a time.
+// limit is a StartLimiter with a number of slots.
 type limit struct {
-	places chan struct{}
+	slots chan struct{}
 
 	mu                    sync.Mutex
+	err                   error // of Wait
 	asked, held, released int
-	given                 int // up by those who waited
-	most                  int
+	gaveUp                int // waits that ended with their context
+	most                  int // held at a time
 }
 
-func newLimit(places int) *limit {
-	return &limit{places: make(chan struct{}, places)}
+func newLimit(slots int) *limit {
+	return &limit{slots: make(chan struct{}, slots)}
 }
 
 func (l *limit) count() (asked, held int) {
@@ -39,46 +40,64 @@ func (l *limit) count() (asked, held int) {
 	return l.asked, l.held
 }
 
-// limitedCluster is a cluster that has a limit.
-type limitedCluster struct {
-	fakeCluster
-	limit *limit
-	err   error
+// limited returns a context for an engagement with the limit.
+func limited(ctx context.Context, l *limit) context.Context {
+	return multicluster.WithEngagement(ctx, multicluster.NewEngagement(l))
 }
 
-func (c *limitedCluster) LimitStart(ctx context.Context) (func(), error) {
-	l := c.limit
+func (l *limit) RequestStart() multicluster.StartRequest {
 	l.mu.Lock()
+	defer l.mu.Unlock()
 	l.asked++
-	l.mu.Unlock()
-	if c.err != nil {
-		return nil, c.err
+	return &startRequest{limit: l}
+}
+
+// startRequest is one of a limit. The limit's lock guards it.
+type startRequest struct {
+	limit          *limit
+	held, released bool
+}
+
+func (r *startRequest) Wait(ctx context.Context) error {
+	l := r.limit
+	if l.err != nil {
+		return l.err
 	}
 	select {
-	case l.places <- struct{}{}:
+	case l.slots <- struct{}{}:
 	case <-ctx.Done():
 		l.mu.Lock()
 		defer l.mu.Unlock()
-		l.given++
-		return nil, ctx.Err()
+		l.gaveUp++
+		return ctx.Err()
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.held++
 	l.most = max(l.most, l.held)
-	return func() {
-		l.mu.Lock()
-		defer l.mu.Unlock()
-		l.held--
-		l.released++
-		<-l.places
-	}, nil
+	r.held = true
+	return nil
 }
 
-func TestSourcesOfManyClustersStartNoFasterThanTheirLimit(t *testing.T) {
+func (r *startRequest) Release() {
+	l := r.limit
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if !r.released {
+		l.released++
+	}
+	r.released = true
+	if r.held {
+		r.held = false
+		l.held--
+		<-l.slots
+	}
+}
+
+func TestStartLimit(t *testing.T) {
 	for _, tc := range []struct {
 		name string
-		// begin has sources start in clusters that have been engaged.
+		// begin makes the sources start in the engaged clusters.
 		begin func(t *testing.T, c mccontroller.Controller, src *fakeSource)
 	}{
 		{"when the controller starts", func(t *testing.T, c mccontroller.Controller, src *fakeSource) {
@@ -105,13 +124,13 @@ func TestSourcesOfManyClustersStartNoFasterThanTheirLimit(t *testing.T) {
 				for i := range names {
 					names[i] = multicluster.ClusterName(fmt.Sprint("c", i))
 					src.unsynced(names[i])
-					g.Expect(c.Engage(t.Context(), names[i], &limitedCluster{limit: limit})).To(Succeed())
+					g.Expect(c.Engage(limited(t.Context(), limit), names[i], &fakeCluster{})).To(Succeed())
 				}
 				tc.begin(t, c, src)
 				for left := len(names); left > 0; {
 					synctest.Wait()
 					_, held := limit.count()
-					g.Expect(held).To(Equal(min(left, 3)), "as many as may")
+					g.Expect(held).To(Equal(min(left, 3)), "as many as there are slots")
 					running := 0
 					for _, name := range names {
 						if src.running(name) > 0 {
@@ -123,96 +142,117 @@ func TestSourcesOfManyClustersStartNoFasterThanTheirLimit(t *testing.T) {
 				}
 				synctest.Wait()
 				g.Expect(limit.most).To(Equal(3))
-				g.Expect(limit.asked).To(Equal(100), "once for each start")
+				g.Expect(limit.asked).To(Equal(100), "one request for each start")
 				g.Expect(limit.released).To(Equal(100))
 			})
 		})
 	}
 }
 
-func TestTheWaitForAStartIsNotTakenForASyncThatDoesNotCome(t *testing.T) {
+func TestWaitForStartIsNoSyncTimeout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := NewWithT(t)
 		rec := &recorder{}
 		c := newController(t, rec, mccontroller.Options{CacheSyncTimeout: time.Minute})
 		src, limit := newFakeSource("a"), newLimit(1)
-		limit.places <- struct{}{}
+		limit.slots <- struct{}{}
 		g.Expect(c.MultiClusterWatch(src)).To(Succeed())
 		start(t, c)
-		g.Expect(c.Engage(t.Context(), "eu", &limitedCluster{limit: limit})).To(Succeed())
+		g.Expect(c.Engage(limited(t.Context(), limit), "eu", &fakeCluster{})).To(Succeed())
 		time.Sleep(time.Hour)
 		g.Expect(statusOf(c, "eu").LastError).To(BeEmpty())
 		g.Expect(src.attempts("eu")).To(Equal(1))
-		<-limit.places
+		<-limit.slots
 		synctest.Wait()
 		g.Expect(rec.seen()).To(Equal([]string{"eu/a"}))
 	})
 }
 
-func TestTheWaitForAStartEndsWithTheEngagement(t *testing.T) {
+func TestWaitForStartEndsWithTheEngagement(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := NewWithT(t)
 		c := newController(t, &recorder{}, mccontroller.Options{})
 		src, limit := newFakeSource("a"), newLimit(1)
-		limit.places <- struct{}{}
+		limit.slots <- struct{}{}
 		g.Expect(c.MultiClusterWatch(src)).To(Succeed())
 		start(t, c)
 		ctx, leave := context.WithCancel(t.Context())
-		cl := &limitedCluster{limit: limit}
-		g.Expect(c.Engage(ctx, "eu", cl)).To(Succeed())
+		g.Expect(c.Engage(limited(ctx, limit), "eu", &fakeCluster{})).To(Succeed())
 		synctest.Wait()
-		// Nobody else waits with it.
+		// Another cluster does not wait.
 		g.Expect(c.Engage(t.Context(), "us", &fakeCluster{})).To(Succeed())
 		synctest.Wait()
 		g.Expect(src.running("us")).To(Equal(1))
 
 		leave()
 		synctest.Wait()
-		g.Expect(limit.given).To(Equal(1))
+		g.Expect(limit.gaveUp).To(Equal(1))
 		g.Expect(limit.asked).To(Equal(1))
 		g.Expect(src.running("eu")).To(BeZero())
 	})
 }
 
-func TestAStartThatFailsMakesRoomForOthers(t *testing.T) {
+func TestFailedStartIsReleased(t *testing.T) {
 	for _, tc := range []struct {
 		name  string
-		fails func(*fakeSource, *limitedCluster)
+		fails func(*fakeSource, *limit)
 	}{
-		{"because of the source", func(s *fakeSource, _ *limitedCluster) { s.fail("eu", atStart) }},
-		{"because it does not sync", func(s *fakeSource, _ *limitedCluster) { s.unsynced("eu") }},
-		{"because of the limit", func(_ *fakeSource, c *limitedCluster) { c.err = errors.New("no start today") }},
+		{"the source fails", func(s *fakeSource, _ *limit) { s.fail("eu", atStart) }},
+		{"the source does not sync", func(s *fakeSource, _ *limit) { s.unsynced("eu") }},
+		{"Wait fails", func(_ *fakeSource, l *limit) { l.err = errors.New("no start today") }},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				g := NewWithT(t)
 				c := newController(t, &recorder{}, mccontroller.Options{CacheSyncTimeout: time.Millisecond})
-				src, cl := newFakeSource("a"), &limitedCluster{limit: newLimit(1)}
-				tc.fails(src, cl)
+				src, limit := newFakeSource("a"), newLimit(1)
+				tc.fails(src, limit)
 				g.Expect(c.MultiClusterWatch(src)).To(Succeed())
 				start(t, c)
-				g.Expect(c.Engage(t.Context(), "eu", cl)).To(Succeed())
+				g.Expect(c.Engage(limited(t.Context(), limit), "eu", &fakeCluster{})).To(Succeed())
 				time.Sleep(10*time.Minute + 10*time.Millisecond)
-				asked, held := cl.limit.count()
+				asked, held := limit.count()
 				g.Expect(held).To(BeZero())
-				g.Expect(asked).To(BeNumerically(">", 5), "it is asked before each try")
+				g.Expect(asked).To(BeNumerically(">", 5), "each retry requests a start")
 				g.Expect(statusOf(c, "eu").LastError).NotTo(BeEmpty())
 			})
 		})
 	}
 }
 
-func TestNoStartIsAskedForWhereASourceIsNotWatched(t *testing.T) {
+func TestStartOfUnwatchedSourceIsReleased(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := NewWithT(t)
 		c := newController(t, &recorder{}, mccontroller.Options{})
-		src, cl := newFakeSource("a"), &limitedCluster{limit: newLimit(1)}
+		src, limit := newFakeSource("a"), newLimit(1)
 		src.fail("eu", notWatched)
 		g.Expect(c.MultiClusterWatch(src)).To(Succeed())
 		start(t, c)
-		g.Expect(c.Engage(t.Context(), "eu", cl)).To(Succeed())
+		g.Expect(c.Engage(limited(t.Context(), limit), "eu", &fakeCluster{})).To(Succeed())
 		synctest.Wait()
-		g.Expect(cl.limit.asked).To(BeZero())
+		g.Expect(limit.most).To(BeZero())
+		g.Expect(limit.released).To(Equal(limit.asked))
 		g.Expect(statusOf(c, "eu").UnsyncedSources).To(BeZero())
+	})
+}
+
+// The cluster holds a startup slot until Engage returns, which its sources share.
+func TestStartIsRequestedInEngage(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := NewWithT(t)
+		c := newController(t, &recorder{}, mccontroller.Options{})
+		for range 2 {
+			g.Expect(c.MultiClusterWatch(newFakeSource("a"))).To(Succeed())
+		}
+		limit := newLimit(0)
+		g.Expect(c.Engage(limited(t.Context(), limit), "before", &fakeCluster{})).To(Succeed())
+		g.Expect(limit.asked).To(BeZero(), "sources have not started yet")
+		start(t, c)
+		synctest.Wait()
+		g.Expect(limit.asked).To(Equal(2))
+
+		g.Expect(c.Engage(limited(t.Context(), limit), "eu", &fakeCluster{})).To(Succeed())
+		asked, _ := limit.count()
+		g.Expect(asked).To(Equal(4))
 	})
 }

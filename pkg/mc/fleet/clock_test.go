@@ -21,9 +21,9 @@ func TestAFleetGoesByTheClockItIsGiven(t *testing.T) {
 	c := mctest.New(t)
 	c.Fault(mctest.Hang)
 	w := start(t, []*mctest.Cluster{c}, func(o *fleet.Options) {
-		o.Clock = clock
-		o.ConnectTimeout, o.MinBackoff, o.MaxBackoff = 30*time.Second, time.Minute, time.Minute
-		o.Probe.DropAfter = 2 * time.Minute
+		o.Connection.Clock = clock
+		o.Connection.ConnectTimeout, o.Connection.MinBackoff, o.Connection.MaxBackoff = 30*time.Second, time.Minute, time.Minute
+		o.Connection.Probe.DropAfter = 2 * time.Minute
 	})
 	state := w.state("fleet/eu")
 	// later lets time pass until the cluster is in the state, in steps of the
@@ -57,7 +57,7 @@ func TestAFleetGoesByTheClockItIsGiven(t *testing.T) {
 
 	lift := c.Fault(mctest.Hang)
 	g.Expect(later(fleet.Degraded)).To(BeNumerically(">=", 3), "as many probes have failed")
-	g.Expect(w.status("fleet/eu").LastError).To(ContainSubstring("no answer within 5s"))
+	g.Expect(w.status("fleet/eu").LastError).To(ContainSubstring("no response within 5s"))
 	lift()
 	later(fleet.Ready)
 	c.Fault(mctest.Refuse)

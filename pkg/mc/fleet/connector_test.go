@@ -171,7 +171,7 @@ func TestAConnectionWithoutAProbeIsTakenToBeHealthy(t *testing.T) {
 	c := mctest.New(t)
 	connector := newGiven(c)
 	connector.unprobed = true
-	w := start(t, nil, quickProbes, withConnector(connector), func(o *fleet.Options) { o.Probe.FailureThreshold = 1 })
+	w := start(t, nil, quickProbes, withConnector(connector), func(o *fleet.Options) { o.Connection.Probe.FailureThreshold = 1 })
 	w.list.put(profile("eu", c.Config().Host))
 	g.Eventually(w.state("fleet/eu")).WithTimeout(patience).Should(Equal(fleet.Ready))
 	c.Fault(mctest.Unavailable)
@@ -199,8 +199,8 @@ func TestAClusterHasOptionsOfItsOwn(t *testing.T) {
 		g.Expect(c.Create(configMap("a"), &corev1.Secret{ObjectMeta: configMap("b").ObjectMeta})).To(Succeed())
 	}
 	w := start(t, f.Clusters(), func(o *fleet.Options) {
-		o.ClusterOptions = []cluster.Option{func(o *cluster.Options) { o.Client.Cache = &client.CacheOptions{} }}
-		o.ClusterOptionsFor = func(p *inventory.Profile) []cluster.Option {
+		o.Connection.ClusterOptions = []cluster.Option{func(o *cluster.Options) { o.Client.Cache = &client.CacheOptions{} }}
+		o.Connection.ClusterOptionsFor = func(p *inventory.Profile) []cluster.Option {
 			if p.Name != f.Cluster(0).Name() {
 				return nil
 			}

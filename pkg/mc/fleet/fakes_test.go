@@ -142,16 +142,21 @@ type engagements struct {
 	fail   error
 }
 
-// ClusterBacklog implements multicluster.BacklogReporter.
-func (e *engagements) ClusterBacklog(multicluster.ClusterName) int { return 7 }
+// part is the part that engagements take in the engagement of one cluster.
+type part struct {
+	*engagements
+	name multicluster.ClusterName
+}
 
-func (e *engagements) SetClusterHealth(name multicluster.ClusterName, _ cluster.Cluster, healthy bool) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if e.health == nil {
-		e.health = map[multicluster.ClusterName][]bool{}
+func (p part) ClusterBacklog() int { return 7 }
+
+func (p part) SetClusterHealthy(healthy bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.health == nil {
+		p.health = map[multicluster.ClusterName][]bool{}
 	}
-	e.health[name] = append(e.health[name], healthy)
+	p.health[p.name] = append(p.health[p.name], healthy)
 }
 
 // healthOf returns what was told of a cluster's health so far.
@@ -168,6 +173,7 @@ type engagement struct {
 }
 
 func (e *engagements) Engage(ctx context.Context, name multicluster.ClusterName, cl cluster.Cluster) error {
+	multicluster.EngagementFrom(ctx).Join(ctx, part{e, name})
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.all = append(e.all, engagement{name, cl, ctx})
@@ -219,11 +225,13 @@ func startIn(ctx context.Context, t *testing.T, clusters []*mctest.Cluster, awar
 	t.Helper()
 	w := &world{list: newList(), method: newMethod(clusters...), engagements: &engagements{}}
 	options := fleet.Options{
-		Source:         w.list,
-		Credentials:    w.method,
-		ConnectTimeout: 5 * time.Second,
-		MinBackoff:     10 * time.Millisecond,
-		MaxBackoff:     50 * time.Millisecond,
+		Source:      w.list,
+		Credentials: w.method,
+		Connection: fleet.ConnectionOptions{
+			ConnectTimeout: 5 * time.Second,
+			MinBackoff:     10 * time.Millisecond,
+			MaxBackoff:     50 * time.Millisecond,
+		},
 	}
 	for _, c := range change {
 		c(&options)

@@ -10,30 +10,31 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cluster"
 
 	"github.com/rollcall-dev/rollcall/pkg/credentials"
 	"github.com/rollcall-dev/rollcall/pkg/inventory"
+	"github.com/rollcall-dev/rollcall/pkg/mc/fleet/internal/admission"
+	"github.com/rollcall-dev/rollcall/pkg/mc/fleet/internal/worker"
 	"github.com/rollcall-dev/rollcall/pkg/mc/multicluster"
 )
 
-// Fleet keeps one live cluster for each profile. All methods may be called
-// from any goroutine.
+// Fleet connects the cluster of each profile of an inventory, and engages it. All
+// methods may be called concurrently.
 type Fleet struct {
 	options Options
-	gate    *gate
-	synced  atomic.Bool // the inventory has been read once
+	scheme  *runtime.Scheme // the manager's, nil if there is none; set by Start
+	indexes *indexes
+	synced  atomic.Bool // the source has listed the inventory
 
-	// keepers has the *keeper of each multicluster.ClusterName. Reading it takes
-	// no lock.
-	keepers sync.Map
+	// workers has the *worker.Worker of each multicluster.ClusterName.
+	workers sync.Map
 
-	mu      sync.Mutex // guards what follows; never held across I/O
-	started bool
-	indexes []index
-	indexed map[*member]struct{} // clusters that have the indexes
-	// claims has the profiles that wait for others of the same cluster name.
-	claims map[inventory.Key]*ClusterStatus
+	mu         sync.Mutex // guards what follows; not held across I/O
+	started    bool
+	byProfile  map[inventory.Key]*worker.Worker
+	duplicates map[inventory.Key]ClusterStatus // profiles that wait for a cluster name
 }
 
 var (
@@ -47,108 +48,141 @@ func New(options Options) (*Fleet, error) {
 		return nil, err
 	}
 	return &Fleet{
-		options: options,
-		gate:    newGate(options.StartupLimit, options.Clock),
-		indexed: map[*member]struct{}{},
-		claims:  map[inventory.Key]*ClusterStatus{},
+		options:    options,
+		indexes:    newIndexes(&options.Connection),
+		byProfile:  map[inventory.Key]*worker.Worker{},
+		duplicates: map[inventory.Key]ClusterStatus{},
 	}, nil
 }
 
-// Start keeps the fleet until the context ends, and returns when every cluster
-// has left. It returns an error only if it is called more than once: whatever
-// happens to the source or to a cluster is dealt with.
+// Start runs the fleet until the context ends, and returns when all clusters are
+// disengaged. The only error is that it was called more than once: errors of the
+// source and of clusters are handled and shown in the status.
 func (f *Fleet) Start(ctx context.Context, aware multicluster.Aware) error {
 	f.mu.Lock()
 	started := f.started
 	f.started = true
 	f.mu.Unlock()
 	if started {
-		return multicluster.TerminalError(errors.New("fleet: started more than once; the manager starts it by itself"))
+		return multicluster.TerminalError(errors.New("fleet: Start was called more than once: the manager calls it"))
 	}
+	f.scheme = multicluster.SchemeFrom(ctx)
 
 	defer running.add(f)()
-	roll := newRoll(ctx, f, aware)
-	defer roll.wait()
-	for _, accesses := range []any{f.options.Credentials, f.options.Connector} {
-		if notifier, ok := accesses.(credentials.ChangeNotifier); ok {
-			notifier.NotifyChange(ctx, f.credentialsChanged)
+	s := newSink(ctx, f, f.workerOptions(aware))
+	defer s.wait()
+	for _, method := range []any{f.options.Credentials, f.options.Connector} {
+		if notifier, ok := method.(credentials.ChangeNotifier); ok {
+			notifier.NotifyChange(ctx, f.recheckAll)
 		}
 	}
-	return inventory.Restart(f.options.Source).Run(ctx, roll)
+	return inventory.Restart(f.options.Source).Run(ctx, s)
 }
 
-// credentialsChanged has all profiles resolved again.
-func (f *Fleet) credentialsChanged() {
-	f.keepers.Range(func(_, k any) bool {
-		k.(*keeper).credentialsChanged()
+func (f *Fleet) workerOptions(aware multicluster.Aware) *worker.Options {
+	o := &f.options.Connection
+	return &worker.Options{
+		Backend: &backend{fleet: f},
+		Aware:   aware,
+		Limiter: admission.NewLimiter(o.StartupLimit, o.Clock),
+		Clock:   o.Clock,
+
+		ConnectTimeout: o.ConnectTimeout,
+		MinBackoff:     o.MinBackoff,
+		MaxBackoff:     o.MaxBackoff,
+		Throttles:      worker.NewThrottles(o.MinBackoff, o.MaxBackoff),
+
+		ProbeInterval:         o.Probe.Interval,
+		ProbeTimeout:          o.Probe.Timeout,
+		ProbeFailureThreshold: o.Probe.FailureThreshold,
+		DropAfter:             o.Probe.DropAfter,
+
+		Transition: countTransition,
+	}
+}
+
+// eachWorker calls the function for each worker, in no order.
+func (f *Fleet) eachWorker(do func(*worker.Worker)) {
+	f.workers.Range(func(_, w any) bool {
+		do(w.(*worker.Worker))
 		return true
 	})
 }
 
+// recheckAll resolves all profiles again.
+func (f *Fleet) recheckAll() { f.eachWorker((*worker.Worker).Recheck) }
+
+// Recheck resolves the profile again at once, as a change of its access providers
+// would. It is for callers that know that its credentials have changed. It does
+// nothing if the fleet has no such profile.
+func (f *Fleet) Recheck(profile inventory.Key) {
+	f.mu.Lock()
+	w := f.byProfile[profile]
+	f.mu.Unlock()
+	if w != nil {
+		w.Recheck()
+	}
+}
+
 // Get returns the engaged cluster of that name. It never blocks. The error is
-// multicluster.ErrClusterNotFound, and multicluster.ErrClusterNotReady too
-// where the cluster is on the roll but not engaged, or may be on the roll, as
-// the inventory has not been read yet.
+// multicluster.ErrClusterNotFound, and also multicluster.ErrClusterNotReady if the
+// cluster is in the inventory but not engaged, or the inventory has not been listed
+// yet.
 func (f *Fleet) Get(_ context.Context, clusterName multicluster.ClusterName) (cluster.Cluster, error) {
-	synced := f.synced.Load() // first: the cluster may be put, and all be read, meanwhile
-	k, ok := f.keepers.Load(clusterName)
+	synced := f.synced.Load() // before workers, which Synced follows
+	found, ok := f.workers.Load(clusterName)
 	if !ok && !synced {
-		return nil, multicluster.NotReadyError(clusterName, unread)
+		return nil, multicluster.NotReadyError(clusterName, notSynced)
 	}
 	if !ok {
 		return nil, multicluster.NotFoundError(clusterName)
 	}
-	keeper := k.(*keeper)
-	if m := keeper.engaged.Load(); m != nil {
-		return m, nil
+	w := found.(*worker.Worker)
+	if cl := w.Engaged(); cl != nil {
+		return cl, nil
 	}
-	return nil, multicluster.NotReadyError(clusterName, keeper.status.Load().String())
+	return nil, multicluster.NotReadyError(clusterName, newStatus(w.Status()).String())
 }
 
-// unread is what is known of clusters before the inventory has been read.
-const unread = "the inventory has not been read yet"
+// notSynced is why clusters are not found before the source has listed them.
+const notSynced = "the inventory has not been listed yet"
+
+// ProfileFrom returns the current profile of a cluster that a fleet engaged, and
+// whether a fleet engaged it. The profile is shared: it must not be changed.
+func ProfileFrom(cl cluster.Cluster) (*inventory.Profile, bool) {
+	c, ok := cl.(*worker.Cluster)
+	if !ok {
+		return nil, false
+	}
+	return c.Profile(), true
+}
 
 // ClusterNames returns the names of the engaged clusters, in no order.
 func (f *Fleet) ClusterNames() []multicluster.ClusterName {
 	var names []multicluster.ClusterName
-	f.keepers.Range(func(name, k any) bool {
-		if k.(*keeper).engaged.Load() != nil {
-			names = append(names, name.(multicluster.ClusterName))
+	f.eachWorker(func(w *worker.Worker) {
+		if cl := w.Engaged(); cl != nil {
+			names = append(names, cl.Name())
 		}
-		return true
 	})
 	return names
 }
 
-// Status returns the state of every cluster on the roll, in no order. A profile
-// that comes to the name of another one's cluster follows that, as a cluster
-// that is Pending and whose LastError says who has the name.
+// Status returns the status of all clusters in the inventory, in no order. A
+// profile whose cluster name is in use by another profile is Pending with the reason
+// DuplicateName.
 func (f *Fleet) Status() []ClusterStatus {
 	var all []ClusterStatus
-	f.keepers.Range(func(_, k any) bool {
-		all = append(all, k.(*keeper).report())
-		return true
-	})
+	f.eachWorker(func(w *worker.Worker) { all = append(all, currentStatus(w)) })
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	for _, claim := range f.claims {
-		all = append(all, *claim)
+	for _, duplicate := range f.duplicates {
+		all = append(all, duplicate)
 	}
 	return all
 }
 
-// showClaim makes the status show a profile that waits for a name, or no more.
-func (f *Fleet) showClaim(profile inventory.Key, claim *ClusterStatus) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if claim == nil {
-		delete(f.claims, profile)
-		return
-	}
-	f.claims[profile] = claim
-}
-
-// String names the fleet for logs.
+// String returns the name of the fleet for logs.
 func (f *Fleet) String() string {
 	return fmt.Sprintf("fleet of %v", f.options.Source)
 }

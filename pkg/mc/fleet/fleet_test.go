@@ -57,7 +57,7 @@ func TestAClusterIsEngagedAndLeavesWithItsProfile(t *testing.T) {
 	_, err = w.Get(t.Context(), "fleet/eu")
 	g.Expect(err).To(MatchError(multicluster.ErrClusterNotFound))
 	g.Eventually(c.Connections).WithTimeout(patience).Should(BeZero())
-	g.Expect(cl.GetAPIReader().List(t.Context(), namespaces)).To(MatchError(ContainSubstring("has left the fleet")))
+	g.Expect(cl.GetAPIReader().List(t.Context(), namespaces)).To(MatchError(ContainSubstring("disengaged")))
 }
 
 func TestWhatDoesNotChangeTheConnectionTouchesNothing(t *testing.T) {
@@ -150,7 +150,7 @@ func TestAClusterThatCannotBeReachedHoldsUpNobody(t *testing.T) {
 			f := mctest.NewFleet(t, 2)
 			bad, good := f.Cluster(0), f.Cluster(1)
 			bad.Fault(fault.fault)
-			w := start(t, f.Clusters(), func(o *fleet.Options) { o.ConnectTimeout = 300 * time.Millisecond })
+			w := start(t, f.Clusters(), func(o *fleet.Options) { o.Connection.ConnectTimeout = 300 * time.Millisecond })
 			w.list.put(profile("bad", bad.Config().Host), profile("good", good.Config().Host))
 
 			g.Eventually(w.state("fleet/good")).WithTimeout(patience).Should(Equal(fleet.Ready))
@@ -169,7 +169,7 @@ func TestAClusterThatCannotBeReachedHoldsUpNobody(t *testing.T) {
 func TestAChangeOfTheProfileEndsTheWaitForTheNextAttempt(t *testing.T) {
 	g := NewWithT(t)
 	c := mctest.New(t)
-	w := start(t, []*mctest.Cluster{c}, func(o *fleet.Options) { o.MinBackoff, o.MaxBackoff = time.Hour, time.Hour })
+	w := start(t, []*mctest.Cluster{c}, func(o *fleet.Options) { o.Connection.MinBackoff, o.Connection.MaxBackoff = time.Hour, time.Hour })
 	w.list.put(profile("eu", "https://127.0.0.1:1"))
 	g.Eventually(w.state("fleet/eu")).WithTimeout(patience).Should(Equal(fleet.Backoff))
 	g.Expect(w.status("fleet/eu").LastError).To(ContainSubstring("no credentials"))
@@ -181,7 +181,7 @@ func TestAChangeOfTheProfileEndsTheWaitForTheNextAttempt(t *testing.T) {
 func TestAChangeOfTheCredentialsAloneIsFollowed(t *testing.T) {
 	g := NewWithT(t)
 	c := mctest.New(t)
-	w := start(t, []*mctest.Cluster{c}, func(o *fleet.Options) { o.MinBackoff, o.MaxBackoff = time.Hour, time.Hour })
+	w := start(t, []*mctest.Cluster{c}, func(o *fleet.Options) { o.Connection.MinBackoff, o.Connection.MaxBackoff = time.Hour, time.Hour })
 	w.list.put(profile("good", c.Config().Host), profile("waits", "https://elsewhere"))
 	g.Eventually(w.state("fleet/good")).WithTimeout(patience).Should(Equal(fleet.Ready))
 	g.Eventually(w.state("fleet/waits")).WithTimeout(patience).Should(Equal(fleet.Backoff))
@@ -201,7 +201,7 @@ func TestAChangeOfTheProfileEndsAnAttemptThatHangs(t *testing.T) {
 	g := NewWithT(t)
 	f := mctest.NewFleet(t, 2)
 	f.Cluster(0).Fault(mctest.Hang)
-	w := start(t, f.Clusters(), func(o *fleet.Options) { o.MinBackoff, o.ConnectTimeout = time.Hour, time.Hour })
+	w := start(t, f.Clusters(), func(o *fleet.Options) { o.Connection.MinBackoff, o.Connection.ConnectTimeout = time.Hour, time.Hour })
 	w.list.put(profile("eu", f.Cluster(0).Config().Host))
 	g.Eventually(w.state("fleet/eu")).WithTimeout(patience).Should(Equal(fleet.Connecting))
 	w.list.put(profile("eu", f.Cluster(1).Config().Host))
@@ -228,7 +228,7 @@ func TestAnAccessThatDoesNotWorkLeavesTheOneBeforeInPlace(t *testing.T) {
 	wrong.Host += "/"
 	w.method.add(wrong)
 	w.list.put(profile("eu", wrong.Host))
-	g.Eventually(func() string { return w.status("fleet/eu").LastError }).WithTimeout(patience).Should(ContainSubstring("does not accept the credentials"))
+	g.Eventually(func() string { return w.status("fleet/eu").LastError }).WithTimeout(patience).Should(ContainSubstring("rejected the credentials"))
 	g.Expect(w.status("fleet/eu").State).To(Equal(fleet.Ready))
 	g.Expect(cl.GetAPIReader().List(t.Context(), &corev1.NamespaceList{})).To(Succeed())
 
@@ -318,7 +318,7 @@ func TestAFleetIsStoppedInEveryState(t *testing.T) {
 			g := NewWithT(t)
 			c := mctest.New(t)
 			c.Fault(tc.fault)
-			w := start(t, []*mctest.Cluster{c}, func(o *fleet.Options) { o.MinBackoff, o.ConnectTimeout = time.Hour, time.Hour })
+			w := start(t, []*mctest.Cluster{c}, func(o *fleet.Options) { o.Connection.MinBackoff, o.Connection.ConnectTimeout = time.Hour, time.Hour })
 			g.Expect(w.IndexField(t.Context(), &corev1.ConfigMap{}, "data.key", func(client.Object) []string { return nil })).To(Succeed())
 			w.list.put(profile("eu", c.Config().Host))
 			g.Eventually(w.state("fleet/eu")).WithTimeout(patience).Should(Equal(tc.until))

@@ -48,7 +48,7 @@ func beat(cl cluster.Cluster) func() string {
 func TestANewAccessThatHangsHoldsNothingUp(t *testing.T) {
 	g := NewWithT(t)
 	f := mctest.NewFleet(t, 2)
-	w := start(t, f.Clusters(), quickProbes, func(o *fleet.Options) { o.ConnectTimeout = time.Hour })
+	w := start(t, f.Clusters(), quickProbes, func(o *fleet.Options) { o.Connection.ConnectTimeout = time.Hour })
 	w.list.put(profile("eu", f.Cluster(0).Config().Host))
 	g.Eventually(w.state("fleet/eu")).WithTimeout(patience).Should(Equal(fleet.Ready))
 	cl := w.engagements.of("fleet/eu")[0].cluster
@@ -68,7 +68,7 @@ func TestANewAccessThatHangsHoldsNothingUp(t *testing.T) {
 func TestHeartbeatsDoNotEndTheWaitForTheNextTryOfANewAccess(t *testing.T) {
 	g := NewWithT(t)
 	c := mctest.New(t)
-	w := start(t, []*mctest.Cluster{c}, func(o *fleet.Options) { o.MinBackoff, o.MaxBackoff = time.Hour, time.Hour })
+	w := start(t, []*mctest.Cluster{c}, func(o *fleet.Options) { o.Connection.MinBackoff, o.Connection.MaxBackoff = time.Hour, time.Hour })
 	w.list.put(profile("eu", c.Config().Host))
 	g.Eventually(w.state("fleet/eu")).WithTimeout(patience).Should(Equal(fleet.Ready))
 	cl := w.engagements.of("fleet/eu")[0].cluster
@@ -116,7 +116,7 @@ func TestAProbeOfTheAccessBeforeIsNoFailure(t *testing.T) {
 	g := NewWithT(t)
 	c := mctest.New(t)
 	w := start(t, []*mctest.Cluster{c}, func(o *fleet.Options) {
-		o.Probe.Interval, o.Probe.FailureThreshold = time.Millisecond, 1
+		o.Connection.Probe.Interval, o.Connection.Probe.FailureThreshold = time.Millisecond, 1
 	})
 	addresses := []string{c.Config().Host, w.secondAddress(c)}
 	w.list.put(profile("eu", addresses[0]))
@@ -219,8 +219,7 @@ func TestWhoAsksIsToldOfChangesOfTheProfileAlone(t *testing.T) {
 	g.Eventually(w.state("fleet/eu")).WithTimeout(patience).Should(Equal(fleet.Ready))
 	var changes atomic.Int32
 	ctx, cancel := context.WithCancel(t.Context())
-	notifier := w.engagements.of("fleet/eu")[0].cluster.(multicluster.ChangeNotifier)
-	notifier.NotifyChange(ctx, func() { changes.Add(1) })
+	multicluster.EngagementFrom(w.engagements.of("fleet/eu")[0].ctx).OnChange(ctx, func() { changes.Add(1) })
 
 	resolved := w.method.count()
 	w.method.change()

@@ -21,17 +21,32 @@ import (
 	"github.com/rollcall-dev/rollcall/pkg/mc/multicluster"
 )
 
-// slowReader is told of clusters and takes its time to read them.
+// slowReader takes its time to read clusters.
 type slowReader struct {
 	*engagements
 	read chan struct{} // a token for each cluster that may be done
 }
 
-func (r *slowReader) WaitForClusterSync(ctx context.Context, _ multicluster.ClusterName, _ cluster.Cluster) {
-	select {
-	case <-r.read:
-	case <-ctx.Done():
-	}
+func (r *slowReader) Engage(ctx context.Context, name multicluster.ClusterName, cl cluster.Cluster) error {
+	readInBackground(ctx, func() {
+		select {
+		case <-r.read:
+		case <-ctx.Done():
+		}
+	})
+	return r.engagements.Engage(ctx, name, cl)
+}
+
+// readInBackground runs the function as the start of a source that has been
+// requested.
+func readInBackground(ctx context.Context, read func()) {
+	start := multicluster.EngagementFrom(ctx).RequestStart()
+	go func() {
+		defer start.Release()
+		if start.Wait(ctx) == nil {
+			read()
+		}
+	}()
 }
 
 func TestClustersAreConnectedAndListedAFewAtATime(t *testing.T) {
@@ -41,7 +56,7 @@ func TestClustersAreConnectedAndListedAFewAtATime(t *testing.T) {
 	w := startWith(t, f.Clusters(), func(e *engagements) multicluster.Aware {
 		reader.engagements = e
 		return reader
-	}, func(o *fleet.Options) { o.StartupLimit = 3 })
+	}, func(o *fleet.Options) { o.Connection.StartupLimit = 3 })
 	for i, c := range f.Clusters() {
 		w.list.put(profile(fmt.Sprintf("c%d", i), c.Config().Host))
 	}
@@ -57,7 +72,7 @@ func TestClustersAreConnectedAndListedAFewAtATime(t *testing.T) {
 func TestAPlaceIsForClustersThatAnswer(t *testing.T) {
 	g := NewWithT(t)
 	f := mctest.NewFleet(t, 4)
-	w := start(t, f.Clusters(), func(o *fleet.Options) { o.StartupLimit, o.ConnectTimeout = 1, time.Hour })
+	w := start(t, f.Clusters(), func(o *fleet.Options) { o.Connection.StartupLimit, o.Connection.ConnectTimeout = 1, time.Hour })
 	for _, c := range f.Clusters()[:3] {
 		c.Fault(mctest.Hang)
 		w.list.put(profile(c.Name(), c.Config().Host))
@@ -78,7 +93,7 @@ func TestAPlaceIsForClustersThatAnswer(t *testing.T) {
 func TestClustersThatCannotBeReachedKeepNoPlace(t *testing.T) {
 	g := NewWithT(t)
 	f := mctest.NewFleet(t, 5)
-	w := start(t, f.Clusters(), func(o *fleet.Options) { o.StartupLimit = 1 })
+	w := start(t, f.Clusters(), func(o *fleet.Options) { o.Connection.StartupLimit = 1 })
 	for _, c := range f.Clusters()[:4] {
 		c.Fault(mctest.Refuse)
 	}
@@ -103,14 +118,16 @@ func TestTheWaitForAPlaceDoesNotCountTowardsTheTimeLimit(t *testing.T) {
 				answer = 1500 * time.Millisecond
 			}
 			return imaginary{answer: answer}.Connect(ctx, p)
-		})), func(o *fleet.Options) { o.StartupLimit, o.ConnectTimeout, o.Probe.Interval = 1, 2*time.Second, -1 })
+		})), func(o *fleet.Options) {
+			o.Connection.StartupLimit, o.Connection.ConnectTimeout, o.Connection.Probe.Interval = 1, 2*time.Second, -1
+		})
 		w.list.put(profile("slow", "well"))
 		synctest.Wait()
 		w.list.put(profile("other", "well"))
 		time.Sleep(2500 * time.Millisecond)
 		synctest.Wait()
 		g.Expect(w.state("fleet/other")()).To(Equal(fleet.Ready), "the slow one has lost its place")
-		g.Expect(w.status("fleet/slow")).To(And(HaveField("State", fleet.Connecting), HaveField("Reason", fleet.WaitingForPlace)))
+		g.Expect(w.status("fleet/slow")).To(And(HaveField("State", fleet.Connecting), HaveField("Reason", fleet.WaitingForStartupSlot)))
 		time.Sleep(time.Second)
 		synctest.Wait()
 		g.Expect(w.state("fleet/slow")()).To(Equal(fleet.Ready))
@@ -132,7 +149,9 @@ func TestAnAccessThatChangesWhileItsClusterIsListedWaitsForNoPlace(t *testing.T)
 			c, err := imaginary{}.Connect(ctx, p)
 			c.Fingerprint = "the same"
 			return c, err
-		})), func(o *fleet.Options) { o.StartupLimit, o.ConnectTimeout, o.Probe.Interval = 1, time.Hour, -1 })
+		})), func(o *fleet.Options) {
+			o.Connection.StartupLimit, o.Connection.ConnectTimeout, o.Connection.Probe.Interval = 1, time.Hour, -1
+		})
 		w.list.put(profile("eu", "well"), profile("us", "well"))
 		synctest.Wait()
 		listed := w.ClusterNames()

@@ -69,15 +69,18 @@ type imaginaryReader struct {
 	ready chan struct{}
 }
 
-func (r *imaginaryReader) WaitForClusterSync(ctx context.Context, _ multicluster.ClusterName, _ cluster.Cluster) {
-	select {
-	case <-ctx.Done():
-		return
-	case <-time.After(r.list):
-	}
-	if r.left.Add(-1) == 0 {
-		close(r.ready)
-	}
+func (r *imaginaryReader) Engage(ctx context.Context, name multicluster.ClusterName, cl cluster.Cluster) error {
+	readInBackground(ctx, func() {
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(r.list):
+		}
+		if r.left.Add(-1) == 0 {
+			close(r.ready)
+		}
+	})
+	return r.engagements.Engage(ctx, name, cl)
 }
 
 // untilListed is how long a fleet takes until all clusters that are well are
@@ -91,7 +94,7 @@ func untilListed(t *testing.T, i imaginary, well, hanging int) (took time.Durati
 			reader.engagements = e
 			return reader
 		}, withConnector(i), func(o *fleet.Options) {
-			o.ConnectTimeout, o.MinBackoff, o.MaxBackoff = 0, 0, 0 // their defaults
+			o.Connection.ConnectTimeout, o.Connection.MinBackoff, o.Connection.MaxBackoff = 0, 0, 0 // their defaults
 		})
 		all := make([]*inventory.Profile, 0, well+hanging)
 		for n := range well + hanging {
@@ -165,7 +168,7 @@ func TestAChangeOfAllCredentialsIsFollowedAFewClustersAtATime(t *testing.T) {
 		const all, limit = 50, 4
 		g := NewWithT(t)
 		connector := &slowToResolve{changed: make(chan func(), 1)}
-		w := start(t, nil, withConnector(connector), func(o *fleet.Options) { o.StartupLimit, o.ConnectTimeout = limit, time.Second })
+		w := start(t, nil, withConnector(connector), func(o *fleet.Options) { o.Connection.StartupLimit, o.Connection.ConnectTimeout = limit, time.Second })
 		for n := range all {
 			w.list.put(profile(fmt.Sprintf("c%d", n), "well"))
 		}

@@ -17,7 +17,7 @@ import (
 
 // quickProbes makes what takes minutes take moments.
 func quickProbes(o *fleet.Options) {
-	o.Probe = fleet.ProbeOptions{Interval: 20 * time.Millisecond, Timeout: 200 * time.Millisecond, FailureThreshold: 3}
+	o.Connection.Probe = fleet.ProbeOptions{Interval: 20 * time.Millisecond, Timeout: 200 * time.Millisecond, FailureThreshold: 3}
 }
 
 func TestAClusterThatStopsAnsweringIsDegradedUntilItAnswersAgain(t *testing.T) {
@@ -76,7 +76,7 @@ func TestAClusterThatHasTooManyRequestsIsNotDegraded(t *testing.T) {
 func TestAClusterThatIsDownForLongIsDroppedAndComesBack(t *testing.T) {
 	g := NewWithT(t)
 	c := mctest.New(t)
-	w := start(t, []*mctest.Cluster{c}, quickProbes, func(o *fleet.Options) { o.Probe.DropAfter = 100 * time.Millisecond })
+	w := start(t, []*mctest.Cluster{c}, quickProbes, func(o *fleet.Options) { o.Connection.Probe.DropAfter = 100 * time.Millisecond })
 	w.list.put(profile("eu", c.Config().Host))
 	g.Eventually(w.state("fleet/eu")).WithTimeout(patience).Should(Equal(fleet.Ready))
 	first := w.engagements.of("fleet/eu")[0]
@@ -106,7 +106,7 @@ func TestAClusterThatIsRebuiltInPlaceIsEngagedAnew(t *testing.T) {
 func TestAClusterThatIsRebuiltInPlaceCannotHideBehindSignsOfLife(t *testing.T) {
 	g := NewWithT(t)
 	c := mctest.New(t)
-	w := start(t, []*mctest.Cluster{c}, func(o *fleet.Options) { o.Probe.Interval = 200 * time.Millisecond })
+	w := start(t, []*mctest.Cluster{c}, func(o *fleet.Options) { o.Connection.Probe.Interval = 200 * time.Millisecond })
 	w.list.put(profile("eu", c.Config().Host))
 	g.Eventually(w.state("fleet/eu")).WithTimeout(patience).Should(Equal(fleet.Ready))
 	cl := w.engagements.of("fleet/eu")[0].cluster
@@ -122,7 +122,7 @@ func TestAClusterThatIsRebuiltInPlaceCannotHideBehindSignsOfLife(t *testing.T) {
 func TestAClusterThatShowsLifeIsNotProbed(t *testing.T) {
 	g := NewWithT(t)
 	c := mctest.New(t)
-	w := start(t, []*mctest.Cluster{c}, func(o *fleet.Options) { o.Probe.Interval = 200 * time.Millisecond })
+	w := start(t, []*mctest.Cluster{c}, func(o *fleet.Options) { o.Connection.Probe.Interval = 200 * time.Millisecond })
 	w.list.put(profile("eu", c.Config().Host))
 	g.Eventually(w.state("fleet/eu")).WithTimeout(patience).Should(Equal(fleet.Ready))
 	cl, err := w.Get(t.Context(), "fleet/eu")
@@ -154,7 +154,7 @@ func TestAClusterThatShowsLifeIsNotProbed(t *testing.T) {
 func TestProbesCanBeTurnedOff(t *testing.T) {
 	g := NewWithT(t)
 	c := mctest.New(t)
-	w := start(t, []*mctest.Cluster{c}, func(o *fleet.Options) { o.Probe.Interval = -1 })
+	w := start(t, []*mctest.Cluster{c}, func(o *fleet.Options) { o.Connection.Probe.Interval = -1 })
 	w.list.put(profile("eu", c.Config().Host))
 	g.Eventually(w.state("fleet/eu")).WithTimeout(patience).Should(Equal(fleet.Ready))
 	g.Consistently(func() int { return c.Requests("get", "namespaces") }, "200ms").Should(Equal(1), "the one at the start")
@@ -165,7 +165,7 @@ func TestACredentialThatIsNotAcceptedAnyMoreIsResolvedAnew(t *testing.T) {
 	c := mctest.New(t)
 	c.AddToken("old", "somebody", "system:masters")
 	c.AddToken("new", "somebody", "system:masters")
-	w := start(t, nil, quickProbes, func(o *fleet.Options) { o.Probe.FailureThreshold = 50 }) // which take a second
+	w := start(t, nil, quickProbes, func(o *fleet.Options) { o.Connection.Probe.FailureThreshold = 50 }) // which take a second
 	w.method.lead(c.Config().Host, c.ConfigFor("old"))
 	w.list.put(profile("eu", c.Config().Host))
 	g.Eventually(w.state("fleet/eu")).WithTimeout(patience).Should(Equal(fleet.Ready))
@@ -179,7 +179,7 @@ func TestACredentialThatIsNotAcceptedAnyMoreIsResolvedAnew(t *testing.T) {
 
 	c.RevokeToken("new") // there is no other
 	g.Eventually(w.state("fleet/eu")).WithTimeout(patience).Should(Equal(fleet.Degraded))
-	g.Expect(w.status("fleet/eu").LastError).To(ContainSubstring("does not accept the credentials (401)"))
+	g.Expect(w.status("fleet/eu").LastError).To(ContainSubstring("rejected the credentials (401)"))
 	c.AddToken("newest", "somebody", "system:masters")
 	w.method.lead(c.Config().Host, c.ConfigFor("newest"))
 	g.Eventually(w.state("fleet/eu")).WithTimeout(patience).Should(Equal(fleet.Ready))

@@ -15,8 +15,22 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
+	"github.com/rollcall-dev/rollcall/pkg/mc/fleet/internal/timing"
+	"github.com/rollcall-dev/rollcall/pkg/mc/fleet/internal/worker"
 	"github.com/rollcall-dev/rollcall/pkg/mc/internal/indexkey"
 )
+
+// IndexField adds the index to the caches of all clusters, those engaged now, in
+// parallel, and those engaged later. It must be called before the informer of the
+// kind is started, best before the manager starts. A field can be indexed once.
+//
+// The errors of all clusters are joined; a cluster that is disengaged during the
+// call causes none. A cluster that does not respond is waited for until
+// ConnectTimeout or the end of the context. The index is added all the same: it is
+// retried with backoff while such a cluster is engaged, and when it is re-engaged.
+func (f *Fleet) IndexField(ctx context.Context, obj client.Object, field string, extractValue client.IndexerFunc) error {
+	return f.indexes.add(ctx, index{object: obj, field: field, extract: extractValue})
+}
 
 type index struct {
 	object  client.Object
@@ -24,123 +38,124 @@ type index struct {
 	extract client.IndexerFunc
 }
 
-func (i index) key() indexkey.Key {
-	return indexkey.Of(i.object, i.field)
+func (i index) key() indexkey.Key { return indexkey.Of(i.object, i.field) }
+
+// applyTo adds the index to the cluster's cache.
+func (i index) applyTo(ctx context.Context, cl *worker.Cluster) error {
+	return i.wrapError(cl, cl.GetFieldIndexer().IndexField(ctx, i.object, i.field, i.extract))
 }
 
-// IndexField adds the index to the caches of all clusters, those there now, at
-// the same time, and those to come. It must be called before the informer of
-// the kind is started, best before the manager. It is an error to index a field
-// twice.
-//
-// The errors of single clusters are joined; a cluster that leaves meanwhile has
-// none. One that does not answer is waited for until ConnectTimeout is over or
-// the context ends. The index counts as added nevertheless: it is tried again,
-// with backoff, as long as the cluster is engaged, and when it is engaged anew.
-func (f *Fleet) IndexField(ctx context.Context, obj client.Object, field string, extractValue client.IndexerFunc) error {
-	added := index{object: obj, field: field, extract: extractValue}
-	present, err := f.addIndex(added)
+func (i index) wrapError(cl *worker.Cluster, err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("cannot index field %q of %T in cluster %q: %w", i.field, i.object, cl.Name(), err)
+}
+
+// indexes adds all indexes to all clusters, whichever comes first.
+type indexes struct {
+	options *ConnectionOptions
+
+	mu       sync.Mutex // guards what follows
+	all      []index
+	clusters map[*worker.Cluster]struct{} // that have the indexes so far
+}
+
+func newIndexes(options *ConnectionOptions) *indexes {
+	return &indexes{options: options, clusters: map[*worker.Cluster]struct{}{}}
+}
+
+// add adds the index to all present and future clusters.
+func (x *indexes) add(ctx context.Context, added index) error {
+	present, err := x.append(added)
 	if err != nil {
 		return err
 	}
-	ctx, cancel := within(ctx, f.options.Clock, f.options.ConnectTimeout, "answer")
+	ctx, cancel := timing.Within(ctx, x.options.Clock, x.options.ConnectTimeout, "response")
 	defer cancel()
 	errs := make([]error, len(present))
 	var waiting sync.WaitGroup
-	for i, m := range present {
-		waiting.Go(func() {
-			errs[i] = m.awaitIndex(ctx, added)
-		})
+	for i, cl := range present {
+		waiting.Go(func() { errs[i] = x.addToEngaged(ctx, added, cl) })
 	}
 	waiting.Wait()
 	return errors.Join(errs...)
 }
 
-// addIndex notes the index and returns the clusters to give it to. All others
-// get it from addIndexes.
-func (f *Fleet) addIndex(added index) ([]*member, error) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if slices.ContainsFunc(f.indexes, func(other index) bool { return other.key() == added.key() }) {
-		return nil, fmt.Errorf("field %q of %T is indexed already", added.field, added.object)
+// append appends the index and returns the clusters that lack it. Later clusters get
+// it from addTo.
+func (x *indexes) append(added index) ([]*worker.Cluster, error) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if slices.ContainsFunc(x.all, func(other index) bool { return other.key() == added.key() }) {
+		return nil, fmt.Errorf("field %q of %T is already indexed", added.field, added.object)
 	}
-	f.indexes = append(f.indexes, added)
-	return slices.Collect(maps.Keys(f.indexed)), nil
+	x.all = append(x.all, added)
+	return slices.Collect(maps.Keys(x.clusters)), nil
 }
 
-// addIndexes gives a cluster that is being connected the indexes so far. Those
-// that follow are added to it by IndexField.
-func (f *Fleet) addIndexes(ctx context.Context, m *member) error {
-	f.mu.Lock()
-	f.indexed[m] = struct{}{}
-	indexes := append([]index(nil), f.indexes...)
-	f.mu.Unlock()
-	for _, i := range indexes {
-		if err := m.index(ctx, i); err != nil {
+// addTo adds the indexes so far to a new cluster.
+func (x *indexes) addTo(ctx context.Context, cl *worker.Cluster) error {
+	x.mu.Lock()
+	x.clusters[cl] = struct{}{}
+	all := slices.Clone(x.all)
+	x.mu.Unlock()
+	for _, i := range all {
+		if err := i.applyTo(ctx, cl); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (f *Fleet) forgetIndexes(m *member) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	delete(f.indexed, m)
+func (x *indexes) forget(cl *worker.Cluster) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	delete(x.clusters, cl)
 }
 
-// awaitIndex has the index added, sooner or later, and returns when it has been
-// tried once, or the context ends.
-func (m *member) awaitIndex(ctx context.Context, i index) error {
-	tried := make(chan error, 1)
-	if !m.work(func() { m.keepIndexing(i, tried) }) {
+// addToEngaged returns the error of the first try, or of the context. The index is
+// retried while the cluster is engaged.
+func (x *indexes) addToEngaged(ctx context.Context, i index, cl *worker.Cluster) error {
+	first := make(chan error, 1)
+	if !cl.Go(func() { x.retry(i, cl, first) }) {
 		return nil
 	}
 	var err error
 	select {
-	case err = <-tried:
-	case <-m.ctx.Done():
+	case err = <-first:
+	case <-cl.Context().Done():
 	case <-ctx.Done():
-		err = m.explainIndex(i, context.Cause(ctx))
+		err = i.wrapError(cl, context.Cause(ctx))
 	}
-	if err == nil || m.ctx.Err() != nil {
+	if err == nil || cl.Context().Err() != nil {
 		return nil
 	}
-	return fmt.Errorf("%w; it is tried again while the cluster is engaged", err)
+	return fmt.Errorf("%w; retrying while the cluster is engaged", err)
 }
 
-// keepIndexing adds the index, and tries it again until that succeeds or the
-// cluster leaves. What comes of it first is told.
-func (m *member) keepIndexing(i index, tried chan<- error) {
-	backoff := newBackoff(m.fleet.options.MinBackoff, m.fleet.options.MaxBackoff)
-	for first := true; m.ctx.Err() == nil; first = false {
-		err := m.index(m.ctx, i)
-		if first {
-			tried <- err
+// retry adds the index, until that succeeds or the cluster is disengaged. The result
+// of the first try is sent to the channel.
+func (x *indexes) retry(i index, cl *worker.Cluster, first chan<- error) {
+	ctx := cl.Context()
+	backoff := worker.NewBackoff(x.options.MinBackoff, x.options.MaxBackoff)
+	for try := 1; ctx.Err() == nil; try++ {
+		err := i.applyTo(ctx, cl)
+		if try == 1 {
+			first <- err
 		}
 		if err == nil {
 			return
 		}
 		delay := backoff.Step()
-		if !first {
-			log.FromContext(m.ctx).Info("Index cannot be added, trying again", "error", err.Error(), "after", delay.Round(time.Millisecond).String())
+		if try > 1 {
+			log.FromContext(ctx).Info("Cannot add index, retrying", "error", err.Error(), "retryAfter", delay.Round(time.Millisecond).String())
 		}
-		timer := m.fleet.options.Clock.NewTimer(delay)
+		timer := x.options.Clock.NewTimer(delay)
 		select {
 		case <-timer.C():
-		case <-m.ctx.Done():
+		case <-ctx.Done():
 			timer.Stop()
 		}
 	}
-}
-
-func (m *member) index(ctx context.Context, i index) error {
-	return m.explainIndex(i, m.GetFieldIndexer().IndexField(ctx, i.object, i.field, i.extract))
-}
-
-func (m *member) explainIndex(i index, err error) error {
-	if err == nil {
-		return nil
-	}
-	return fmt.Errorf("cannot index field %q of %T in cluster %q: %w", i.field, i.object, m.name, err)
 }

@@ -55,7 +55,7 @@ func TestAFieldIsIndexedOnce(t *testing.T) {
 	w := start(t, []*mctest.Cluster{c})
 	none := func(client.Object) []string { return nil }
 	g.Expect(w.IndexField(t.Context(), &corev1.ConfigMap{}, "data.key", none)).To(Succeed())
-	g.Expect(w.IndexField(t.Context(), &corev1.ConfigMap{}, "data.key", none)).To(MatchError(ContainSubstring("indexed already")))
+	g.Expect(w.IndexField(t.Context(), &corev1.ConfigMap{}, "data.key", none)).To(MatchError(ContainSubstring("already indexed")))
 	w.list.put(profile("eu", c.Config().Host))
 	g.Eventually(w.state("fleet/eu")).WithTimeout(patience).Should(Equal(fleet.Ready))
 }
@@ -80,7 +80,7 @@ func TestAClusterThatLeavesWhileItIsIndexedIsNoFailure(t *testing.T) {
 func TestAClusterThatHangsKeepsNobodyFromAnIndexAndGetsItLater(t *testing.T) {
 	g := NewWithT(t)
 	f := mctest.NewFleet(t, 3)
-	w := start(t, f.Clusters(), func(o *fleet.Options) { o.ConnectTimeout, o.Probe.Interval = time.Second, -1 })
+	w := start(t, f.Clusters(), func(o *fleet.Options) { o.Connection.ConnectTimeout, o.Connection.Probe.Interval = time.Second, -1 })
 	for _, c := range f.Clusters() {
 		cm := configMap("a")
 		cm.Data = map[string]string{"key": "x"}
@@ -112,7 +112,7 @@ func TestAClusterThatHangsKeepsNobodyFromAnIndexAndGetsItLater(t *testing.T) {
 	var err error
 	g.Eventually(indexed).WithTimeout(patience).Should(Receive(&err))
 	g.Expect(err).To(MatchError(And(
-		ContainSubstring(`cannot index field "data.key" of *v1.ConfigMap in cluster %q: no answer within 1s; it is tried again`, name(hangs)),
+		ContainSubstring(`cannot index field "data.key" of *v1.ConfigMap in cluster %q: no response within 1s; retrying`, name(hangs)),
 		ContainSubstring(`in cluster %q`, name(broken)), Not(ContainSubstring(name(well).String())))))
 	g.Expect(err).To(MatchError(context.DeadlineExceeded))
 
@@ -135,7 +135,7 @@ func TestAClusterThatHangsKeepsNobodyFromAnIndexAndGetsItLater(t *testing.T) {
 func TestAnIndexIsNotWaitedForLongerThanItsContext(t *testing.T) {
 	g := NewWithT(t)
 	c := mctest.New(t)
-	w := start(t, []*mctest.Cluster{c}, func(o *fleet.Options) { o.ConnectTimeout = time.Hour })
+	w := start(t, []*mctest.Cluster{c}, func(o *fleet.Options) { o.Connection.ConnectTimeout = time.Hour })
 	w.list.put(profile("eu", c.Config().Host))
 	g.Eventually(w.state("fleet/eu")).WithTimeout(patience).Should(Equal(fleet.Ready))
 	c.Fault(mctest.Hang)

@@ -30,7 +30,7 @@ func (s *startedBy) Start(ctx context.Context) error { return s.start(ctx, s.Clu
 // newStartedBy is the option that has all clusters started by the function.
 func newStartedBy(start func(context.Context, cluster.Cluster) error) func(*fleet.Options) {
 	return func(o *fleet.Options) {
-		o.NewCluster = func(_ context.Context, _ *inventory.Profile, config *rest.Config, opts ...cluster.Option) (cluster.Cluster, error) {
+		o.Connection.NewCluster = func(_ context.Context, _ *inventory.Profile, config *rest.Config, opts ...cluster.Option) (cluster.Cluster, error) {
 			cl, err := cluster.New(config, opts...)
 			return &startedBy{cl, start}, err
 		}
@@ -53,7 +53,7 @@ func TestAClusterThatTakesTimeToEndIsNotReadyMeanwhile(t *testing.T) {
 	g.Eventually(func() error {
 		_, err := w.Get(t.Context(), "fleet/eu")
 		return err
-	}).WithTimeout(patience).Should(MatchError(And(ContainSubstring("Pending"), ContainSubstring("another cluster"))))
+	}).WithTimeout(patience).Should(MatchError(And(ContainSubstring("Pending"), ContainSubstring("cluster identity changed"))))
 	g.Expect(w.Get(t.Context(), "fleet/eu")).Error().To(MatchError(multicluster.ErrClusterNotReady))
 	close(letGo)
 	g.Eventually(w.state("fleet/eu")).WithTimeout(patience).Should(Equal(fleet.Ready))
@@ -65,7 +65,7 @@ func TestAClusterThatEndsSoonAfterEachStartIsTriedLessAndLess(t *testing.T) {
 	c := mctest.New(t)
 	ended := errors.New("ended by itself")
 	starts := make(chan time.Time, 100)
-	w := start(t, []*mctest.Cluster{c}, func(o *fleet.Options) { o.MaxBackoff = time.Hour },
+	w := start(t, []*mctest.Cluster{c}, func(o *fleet.Options) { o.Connection.MaxBackoff = time.Hour },
 		newStartedBy(func(ctx context.Context, cl cluster.Cluster) error {
 			starts <- time.Now()
 			ctx, cancel := context.WithCancel(ctx)
@@ -87,13 +87,13 @@ func TestAClusterThatEndsSoonAfterEachStartIsTriedLessAndLess(t *testing.T) {
 	const waits = (1 + 2 + 4 + 8 + 16) * 10 * time.Millisecond // at least
 	g.Expect(time.Since(first)).To(BeNumerically(">=", waits))
 	g.Eventually(func() string { return w.status("fleet/eu").LastError }).WithTimeout(patience).Should(
-		HavePrefix("the cluster's caches have ended: ended by itself"))
+		HavePrefix("the cluster's caches have stopped: ended by itself"))
 }
 
 func TestWhereAClusterIsSaidToBeIsKnownBeforeItAnswers(t *testing.T) {
 	g := NewWithT(t)
 	f := mctest.NewFleet(t, 2)
-	w := start(t, f.Clusters(), func(o *fleet.Options) { o.ConnectTimeout = time.Hour })
+	w := start(t, f.Clusters(), func(o *fleet.Options) { o.Connection.ConnectTimeout = time.Hour })
 	w.list.put(profile("eu", f.Cluster(0).Config().Host))
 	g.Eventually(w.state("fleet/eu")).WithTimeout(patience).Should(Equal(fleet.Ready))
 	g.Expect(w.status("fleet/eu").UID).To(BeEquivalentTo(f.Cluster(0).UID()))

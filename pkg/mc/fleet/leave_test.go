@@ -65,7 +65,7 @@ func TestIdleConnectionsAreClosedBeneathAnyRESTOption(t *testing.T) {
 	config := c.Config()
 	config.Wrap(func(rt http.RoundTripper) http.RoundTripper { return closable{rt, &closed} })
 	w := start(t, nil, func(o *fleet.Options) {
-		o.RESTOptions = []func(*rest.Config) error{func(config *rest.Config) error {
+		o.Connection.RESTOptions = []func(*rest.Config) error{func(config *rest.Config) error {
 			config.Wrap((&headers{}).wrap) // which tells nobody what it wraps
 			return nil
 		}}

@@ -56,10 +56,10 @@ func TestAnEngagementThatDoesNotEndIsEndedWithTheAttempt(t *testing.T) {
 			f := mctest.NewFleet(t, 2)
 			w := startWith(t, f.Clusters(), func(e *engagements) multicluster.Aware { return unhurried{e, "fleet/bad"} },
 				func(o *fleet.Options) {
-					o.StartupLimit, o.ConnectTimeout = 1, time.Second
-					o.MinBackoff, o.MaxBackoff = time.Hour, time.Hour
+					o.Connection.StartupLimit, o.Connection.ConnectTimeout = 1, time.Second
+					o.Connection.MinBackoff, o.Connection.MaxBackoff = time.Hour, time.Hour
 					if end.want == "" {
-						o.ConnectTimeout = time.Hour
+						o.Connection.ConnectTimeout = time.Hour
 					}
 				})
 			w.list.put(profile("bad", f.Cluster(0).Config().Host))
@@ -79,7 +79,7 @@ func TestAnEngagementThatDoesNotKeepToItsContextHoldsNoPlace(t *testing.T) {
 	f := mctest.NewFleet(t, 2)
 	letGo := make(chan struct{})
 	w := startWith(t, f.Clusters(), func(e *engagements) multicluster.Aware { return unheeding{e, letGo} },
-		func(o *fleet.Options) { o.StartupLimit, o.ConnectTimeout = 1, time.Second })
+		func(o *fleet.Options) { o.Connection.StartupLimit, o.Connection.ConnectTimeout = 1, time.Second })
 	release := sync.OnceFunc(func() { close(letGo) })
 	defer release()
 	bad := profile("bad", f.Cluster(0).Config().Host)
@@ -91,7 +91,7 @@ func TestAnEngagementThatDoesNotKeepToItsContextHoldsNoPlace(t *testing.T) {
 	g.Expect(w.status("fleet/bad")).To(And(HaveField("State", fleet.Syncing), HaveField("Reason", fleet.Engaging)))
 	w.list.remove("bad")
 	w.list.put(bad)
-	g.Eventually(func() fleet.Reason { return w.status("fleet/bad").Reason }).WithTimeout(patience).Should(Equal(fleet.WaitingForName))
+	g.Eventually(func() fleet.Reason { return w.status("fleet/bad").Reason }).WithTimeout(patience).Should(Equal(fleet.DuplicateName))
 	release()
 	g.Eventually(w.state("fleet/bad")).WithTimeout(patience).Should(Equal(fleet.Ready), "there is one of a name at a time")
 }
@@ -140,10 +140,12 @@ func TestAClusterThatCannotStartIsNotWaitedFor(t *testing.T) {
 			g := NewWithT(t)
 			c := mctest.New(t)
 			w := startWith(t, []*mctest.Cluster{c}, has.aware, newStartedBy(has.start),
-				func(o *fleet.Options) { o.ConnectTimeout, o.MinBackoff, o.MaxBackoff = time.Hour, time.Hour, time.Hour })
+				func(o *fleet.Options) {
+					o.Connection.ConnectTimeout, o.Connection.MinBackoff, o.Connection.MaxBackoff = time.Hour, time.Hour, time.Hour
+				})
 			w.list.put(profile("eu", c.Config().Host))
 			g.Eventually(w.state("fleet/eu")).WithTimeout(patience).Should(Equal(fleet.Backoff))
-			g.Expect(w.status("fleet/eu").LastError).To(HavePrefix("the cluster's caches have ended: cannot start"))
+			g.Expect(w.status("fleet/eu").LastError).To(HavePrefix("the cluster's caches have stopped: cannot start"))
 		})
 	}
 }
@@ -163,7 +165,9 @@ func (neverSyncedCache) WaitForCacheSync(ctx context.Context) bool {
 func TestAnAttemptHasItsTimeLimitOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := NewWithT(t)
-		w := start(t, nil, func(o *fleet.Options) { o.ConnectTimeout, o.MinBackoff, o.MaxBackoff = 30*time.Second, 0, 0 },
+		w := start(t, nil, func(o *fleet.Options) {
+			o.Connection.ConnectTimeout, o.Connection.MinBackoff, o.Connection.MaxBackoff = 30*time.Second, 0, 0
+		},
 			withConnector(connectorFunc(func(context.Context, *inventory.Profile) (*fleet.Connection, error) {
 				return &fleet.Connection{
 					Cluster: neverSynced{},

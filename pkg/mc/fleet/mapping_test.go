@@ -83,7 +83,7 @@ func TestAMapperOfTheUserComesFirst(t *testing.T) {
 	g := NewWithT(t)
 	mapper := meta.NewDefaultRESTMapper(nil)
 	_, clusters := connectAll(t, mctest.NewFleet(t, 1), func(o *fleet.Options) {
-		o.ClusterOptions = append(o.ClusterOptions, func(o *cluster.Options) {
+		o.Connection.ClusterOptions = append(o.Connection.ClusterOptions, func(o *cluster.Options) {
 			o.MapperProvider = func(*rest.Config, *http.Client) (meta.RESTMapper, error) { return mapper, nil }
 		})
 	})
@@ -95,7 +95,7 @@ func TestWhatClustersServeIsHeldOnce(t *testing.T) {
 	const n = 30
 	shared := heapPerCluster(t, n)
 	own := heapPerCluster(t, n, func(o *fleet.Options) {
-		o.ClusterOptions = append(o.ClusterOptions, func(o *cluster.Options) { o.MapperProvider = apiutil.NewDynamicRESTMapper })
+		o.Connection.ClusterOptions = append(o.Connection.ClusterOptions, func(o *cluster.Options) { o.MapperProvider = apiutil.NewDynamicRESTMapper })
 	})
 	t.Logf("%d KiB per cluster, its API server included; %d KiB with a mapper of its own", shared>>10, own>>10)
 	g.Expect(float64(shared) / float64(own)).To(BeNumerically("<", 0.7))

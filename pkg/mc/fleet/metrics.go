@@ -10,26 +10,32 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
+
+	"github.com/rollcall-dev/rollcall/pkg/mc/fleet/internal/worker"
 )
 
 var (
 	clustersDesc = prometheus.NewDesc("rollcall_fleet_clusters",
-		"Number of clusters on the roll by state.", []string{"state"}, nil)
+		"Number of clusters in the inventory by state.", []string{"state"}, nil)
 
 	syncedDesc = prometheus.NewDesc("rollcall_fleet_inventory_synced",
-		"1 if the inventory has been read, 0 if not: then there may be clusters that are not on the roll.", nil, nil)
+		"1 if the inventory has been listed, 0 if not.", nil, nil)
 
 	transitions = prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "rollcall_fleet_transitions_total",
-		Help: "Number of times that a cluster came to a state, by the reason that it had then.",
+		Help: "Number of state transitions of clusters by new state and reason.",
 	}, []string{"state", "reason"})
 
-	// running collects from all fleets that run.
+	// running collects from all fleets that are running.
 	running = &collector{}
 )
 
 func init() {
 	ctrlmetrics.Registry.MustRegister(running, transitions)
+}
+
+func countTransition(state State, reason Reason) {
+	transitions.WithLabelValues(string(state), string(reason)).Inc()
 }
 
 type collector struct {
@@ -72,12 +78,9 @@ func (c *collector) Collect(ch chan<- prometheus.Metric) {
 		if !f.synced.Load() {
 			synced = 0
 		}
-		f.keepers.Range(func(_, k any) bool {
-			counts[k.(*keeper).status.Load().State]++
-			return true
-		})
+		f.eachWorker(func(w *worker.Worker) { counts[w.Status().State]++ })
 		f.mu.Lock()
-		counts[Pending] += len(f.claims)
+		counts[Pending] += len(f.duplicates)
 		f.mu.Unlock()
 	}
 	ch <- prometheus.MustNewConstMetric(syncedDesc, prometheus.GaugeValue, synced)

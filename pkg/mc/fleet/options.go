@@ -17,134 +17,119 @@ import (
 	"github.com/rollcall-dev/rollcall/pkg/mc/multicluster"
 )
 
-// Options say where a fleet's clusters come from and how they are connected.
+// Options configure a Fleet.
 type Options struct {
-	// Source says which clusters there are. Required. The fleet restarts it
-	// when it fails.
+	// Source lists the clusters. Required. The fleet restarts it when it fails.
 	Source inventory.Source
 
-	// Credentials turns a profile into a rest.Config. Required unless there is a
-	// Connector. One that is a credentials.ChangeNotifier has all profiles
-	// resolved again when it says so.
+	// Credentials turns a profile into a connection. Required unless Connector is
+	// set. If it is a credentials.ChangeNotifier, all profiles are resolved again
+	// after each change that it reports.
 	Credentials credentials.Method
 
-	// Connector, in the place of Credentials, connects clusters that are not
-	// built from a rest.Config. RESTOptions, ClusterOptions, ClusterOptionsFor
-	// and NewCluster do not apply to these.
+	// Connector connects clusters that are not built from a rest.Config. It
+	// replaces Credentials. RESTOptions, ClusterOptions, ClusterOptionsFor and
+	// NewCluster of the connection options do not apply.
 	Connector Connector
 
-	// ClusterName names the cluster of a profile. Where several profiles come to
-	// the same name, the one that was there first has it until it goes, and the
-	// next is the first of inventory.CompareClaims.
-	// Defaults to inventory.ClusterName: "namespace/name", or the name that the
-	// source gave.
+	// ClusterName returns the cluster name of a profile. If several profiles have
+	// the same cluster name, the first one seen is used and the others are
+	// duplicates, which wait until it is removed; then the first in the order of
+	// inventory.ComparePrecedence is next. Defaults to inventory.ClusterName:
+	// "namespace/name", or the name that the source set.
 	ClusterName func(profile *inventory.Profile) multicluster.ClusterName
 
-	// IsReady says whether the cluster of a profile is to be connected. One
-	// that no longer is leaves. Defaults to all.
+	// IsReady reports whether the cluster of a profile should be connected. A
+	// connected cluster is disconnected when it becomes false. Defaults to always
+	// true.
 	IsReady func(profile *inventory.Profile) bool
 
-	// RESTOptions change the rest.Config of each cluster before it is used, in
-	// what has to do with requests: UserAgent, Impersonate, QPS and Burst,
-	// RateLimiter, ContentConfig, Timeout, WarningHandler, WrapTransport. The
-	// config has QPS -1 unless its method says otherwise: the API server's own
-	// fairness governs. Connections are the credentials' matter: a change of Host,
-	// APIPath, TLSClientConfig, DisableCompression, Transport, Dial or Proxy is an
-	// error of the cluster. The functions are called each time that credentials
-	// are resolved; all but Impersonate and WrapTransport holds from the first
-	// time on while the cluster is engaged.
+	// Connection configures how each cluster is connected and monitored.
+	Connection ConnectionOptions
+}
+
+// ConnectionOptions configure how clusters are connected and monitored. All
+// providers that are built on a Fleet have them. The zero value is usable.
+type ConnectionOptions struct {
+	// RESTOptions change the rest.Config of each cluster before it is used. They
+	// may change fields that concern requests: UserAgent, Impersonate, QPS, Burst,
+	// RateLimiter, ContentConfig, Timeout, WarningHandler, WrapTransport. QPS is -1
+	// unless the credential method sets it: API Priority and Fairness of the API
+	// server limits requests. Changing a field that concerns connections (Host,
+	// APIPath, TLSClientConfig, DisableCompression, Transport, Dial, Proxy) is an
+	// error of that cluster. They are called each time that credentials are
+	// resolved. What they set stays in effect while the cluster is engaged.
 	RESTOptions []func(config *rest.Config) error
 
-	// ClusterOptions are those of controller-runtime's clusters, for all of them.
-	// Before them, each has the Scheme of the manager that runs the fleet.
-	// See LeanCache for one that saves memory. One that replaces
-	// Cache.NewInformer switches off that first listings count for StartupLimit,
-	// and that stopped watches are drained.
+	// ClusterOptions are options of controller-runtime clusters, for all clusters.
+	// By default a cluster has the Scheme of the manager that runs the fleet. If
+	// one replaces Cache.NewInformer, stopped watches are not drained.
 	ClusterOptions []cluster.Option
 
-	// ClusterOptionsFor returns the options for the cluster of a profile, which
-	// are applied after ClusterOptions. They hold as long as the cluster is
-	// engaged, whatever becomes of its profile. It may be called from any
-	// goroutine. Defaults to none.
+	// ClusterOptionsFor returns options for the cluster of one profile. They are
+	// applied after ClusterOptions and stay in effect while the cluster is engaged.
+	// It may be called concurrently. Defaults to none.
 	ClusterOptionsFor func(profile *inventory.Profile) []cluster.Option
 
-	// NewCluster makes the cluster. The config's transport must be used: it is
-	// what is exchanged when credentials or endpoints change. Defaults to
+	// NewCluster creates the cluster. It must use the transport of the config,
+	// through which the fleet replaces credentials and endpoints. Defaults to
 	// cluster.New.
 	NewCluster func(ctx context.Context, profile *inventory.Profile, config *rest.Config, opts ...cluster.Option) (cluster.Cluster, error)
 
-	// ConnectTimeout bounds one attempt to connect and sync a cluster, without
-	// the time in which it waits for a place, and the wait for its goroutines
-	// when it leaves. What is called meanwhile (credentials, Connector,
-	// NewCluster, an Aware's Engage) has a context that ends then. If it does not
-	// return, its place is free for others, but its cluster stays as it is, and
-	// Start does not return either: two of one name would be worse. Defaults to
+	// ConnectTimeout bounds one attempt to connect a cluster and sync its caches,
+	// without the wait for a startup slot. It also bounds the wait for the
+	// cluster's goroutines when it is disengaged. The context of the functions
+	// called (credentials, Connector, NewCluster, Engage) ends with it. A function
+	// that ignores its context keeps its own cluster from being tried again, and
+	// Start from returning, but no other cluster from a startup slot. Defaults to
 	// 30 s.
 	ConnectTimeout time.Duration
 
-	// StartupLimit bounds how many clusters connect, or have controllers list
-	// their objects for the first time, at once. A cluster that has not answered
-	// within 1 s, or before 2 others have for each place, waits outside of the
-	// bound. Defaults to 32. Less than zero means no bound.
+	// StartupLimit is the number of startup slots: how many clusters connect, or
+	// have sources of controllers list their objects for the first time, at once.
+	// A cluster that has not responded within 1 s, or before 2 others per slot
+	// have, waits without a slot. Defaults to 32. Negative means no limit.
 	StartupLimit int
 
-	// Probe says how the health of engaged clusters is watched.
+	// Probe configures the health probes of engaged clusters.
 	Probe ProbeOptions
 
-	// MinBackoff and MaxBackoff bound the wait after a failed attempt, which
-	// doubles each time, with 20 % jitter, and starts over when the profile or
-	// credentials change or a cluster has been engaged for longer than
-	// MaxBackoff. A change ends the wait, but of more than five in a row each
-	// waits twice as long as the one before, between the same bounds. They
-	// default to 1 s and 5 min.
+	// MinBackoff and MaxBackoff bound the delay after a failed attempt, which
+	// doubles each time, with 20 % jitter. It is reset when the profile or the
+	// credentials change, or when the cluster has been engaged for longer than
+	// MaxBackoff. A change ends the delay at once; after five changes in a row
+	// each waits for a delay that doubles in the same way. They default to 1 s and
+	// 5 min.
 	MinBackoff, MaxBackoff time.Duration
 
-	// Clock is what the fleet goes by: the wait after a failure, probes, and all
-	// limits above. Clients, caches, the Source and the credentials have their
-	// own time. It is for tests, such as with a FakeClock of
-	// k8s.io/utils/clock/testing. Defaults to the real one.
+	// Clock is used for backoff, probes and all limits above, not by clients,
+	// caches, the Source or the credentials. It is for tests, for example a
+	// FakeClock of k8s.io/utils/clock/testing. Defaults to the real clock.
 	Clock clock.WithTickerAndDelayedExecution
 }
 
-// ProbeOptions say how the health of engaged clusters is watched. A probe asks
-// for the namespace kube-system. An API server that forbids it, does not have
-// it, or has too many requests (429) lives too. No probe is made of a cluster
-// that has sent anything since the last one, unless a connection has been
-// dropped meanwhile: another cluster may be there now.
+// ProbeOptions configure the health probes of engaged clusters. A probe reads
+// the namespace kube-system. A response of an API server that forbids it, does
+// not have it, or has too many requests (429) counts as success; responses of
+// anything that is not Kubernetes count as failures. A cluster that has sent data
+// since the last probe is not probed, unless a connection was dropped since: the
+// endpoint may lead to another cluster now.
 type ProbeOptions struct {
-	// Interval is the time between probes, with up to 20 % jitter on top.
-	// Defaults to 10 s. Less than zero means no probes.
+	// Interval is the time between probes, to which up to 20 % jitter is added.
+	// Defaults to 10 s. Negative means no probes.
 	Interval time.Duration
 
 	// Timeout bounds one probe. Defaults to 5 s.
 	Timeout time.Duration
 
-	// FailureThreshold is the number of failures in a row after which a cluster
-	// is Degraded: its requests wait in the queues of controllers and take no
-	// worker. One success makes it Ready again. Defaults to 3.
+	// FailureThreshold is the number of consecutive failures after which a cluster
+	// is Degraded: its requests stay in the queues and take no worker. One success
+	// makes it Ready again. Defaults to 3.
 	FailureThreshold int
 
-	// DropAfter is how long probes may fail before the cluster is disengaged
-	// and connected anew, with backoff. Defaults to 10 min.
+	// DropAfter is how long probes may fail before the cluster is disengaged and
+	// connected again, with backoff. Defaults to 10 min.
 	DropAfter time.Duration
-}
-
-// probeJitter is the share of the interval by which a probe may come later.
-const probeJitter = 0.2
-
-func (o *ProbeOptions) complete() {
-	if o.Interval == 0 {
-		o.Interval = 10 * time.Second
-	}
-	if o.Timeout <= 0 {
-		o.Timeout = 5 * time.Second
-	}
-	if o.FailureThreshold <= 0 {
-		o.FailureThreshold = 3
-	}
-	if o.DropAfter <= 0 {
-		o.DropAfter = 10 * time.Minute
-	}
 }
 
 func (o *Options) complete() error {
@@ -162,26 +147,36 @@ func (o *Options) complete() error {
 	if o.IsReady == nil {
 		o.IsReady = func(*inventory.Profile) bool { return true }
 	}
+	o.Connection.complete()
+	return nil
+}
+
+func (o *ConnectionOptions) complete() {
 	if o.NewCluster == nil {
 		o.NewCluster = func(_ context.Context, _ *inventory.Profile, config *rest.Config, opts ...cluster.Option) (cluster.Cluster, error) {
 			return cluster.New(config, opts...)
 		}
 	}
-	o.Probe.complete()
 	if o.StartupLimit == 0 {
 		o.StartupLimit = 32
-	}
-	if o.ConnectTimeout <= 0 {
-		o.ConnectTimeout = 30 * time.Second
 	}
 	if o.Clock == nil {
 		o.Clock = clock.RealClock{}
 	}
-	if o.MinBackoff <= 0 {
-		o.MinBackoff = time.Second
+	setDefault(&o.ConnectTimeout, 30*time.Second)
+	setDefault(&o.MinBackoff, time.Second)
+	setDefault(&o.MaxBackoff, 5*time.Minute)
+	if o.Probe.Interval == 0 {
+		o.Probe.Interval = 10 * time.Second
 	}
-	if o.MaxBackoff <= 0 {
-		o.MaxBackoff = 5 * time.Minute
+	setDefault(&o.Probe.Timeout, 5*time.Second)
+	setDefault(&o.Probe.FailureThreshold, 3)
+	setDefault(&o.Probe.DropAfter, 10*time.Minute)
+}
+
+// setDefault replaces values that are zero or negative.
+func setDefault[T time.Duration | int](value *T, def T) {
+	if *value <= 0 {
+		*value = def
 	}
-	return nil
 }

@@ -22,15 +22,15 @@ func TestOptionsHaveTheirDefaultsAndKeepWhatIsSet(t *testing.T) {
 		set   func(o *Options)
 		kept  any
 	}{
-		{"ConnectTimeout", func(o *Options) any { return o.ConnectTimeout }, 30 * time.Second, func(o *Options) { o.ConnectTimeout = 1 }, time.Duration(1)},
-		{"StartupLimit", func(o *Options) any { return o.StartupLimit }, 32, func(o *Options) { o.StartupLimit = -1 }, -1},
-		{"MinBackoff", func(o *Options) any { return o.MinBackoff }, time.Second, func(o *Options) { o.MinBackoff = 2 }, time.Duration(2)},
-		{"MaxBackoff", func(o *Options) any { return o.MaxBackoff }, 5 * time.Minute, func(o *Options) { o.MaxBackoff = 3 }, time.Duration(3)},
-		{"Probe.Interval", func(o *Options) any { return o.Probe.Interval }, 10 * time.Second, func(o *Options) { o.Probe.Interval = -1 }, time.Duration(-1)},
-		{"Probe.Timeout", func(o *Options) any { return o.Probe.Timeout }, 5 * time.Second, func(o *Options) { o.Probe.Timeout = 4 }, time.Duration(4)},
-		{"Probe.FailureThreshold", func(o *Options) any { return o.Probe.FailureThreshold }, 3, func(o *Options) { o.Probe.FailureThreshold = 5 }, 5},
-		{"Probe.DropAfter", func(o *Options) any { return o.Probe.DropAfter }, 10 * time.Minute, func(o *Options) { o.Probe.DropAfter = 6 }, time.Duration(6)},
-		{"Clock", func(o *Options) any { return o.Clock }, clock.RealClock{}, func(*Options) {}, clock.RealClock{}},
+		{"ConnectTimeout", func(o *Options) any { return o.Connection.ConnectTimeout }, 30 * time.Second, func(o *Options) { o.Connection.ConnectTimeout = 1 }, time.Duration(1)},
+		{"StartupLimit", func(o *Options) any { return o.Connection.StartupLimit }, 32, func(o *Options) { o.Connection.StartupLimit = -1 }, -1},
+		{"MinBackoff", func(o *Options) any { return o.Connection.MinBackoff }, time.Second, func(o *Options) { o.Connection.MinBackoff = 2 }, time.Duration(2)},
+		{"MaxBackoff", func(o *Options) any { return o.Connection.MaxBackoff }, 5 * time.Minute, func(o *Options) { o.Connection.MaxBackoff = 3 }, time.Duration(3)},
+		{"Probe.Interval", func(o *Options) any { return o.Connection.Probe.Interval }, 10 * time.Second, func(o *Options) { o.Connection.Probe.Interval = -1 }, time.Duration(-1)},
+		{"Probe.Timeout", func(o *Options) any { return o.Connection.Probe.Timeout }, 5 * time.Second, func(o *Options) { o.Connection.Probe.Timeout = 4 }, time.Duration(4)},
+		{"Probe.FailureThreshold", func(o *Options) any { return o.Connection.Probe.FailureThreshold }, 3, func(o *Options) { o.Connection.Probe.FailureThreshold = 5 }, 5},
+		{"Probe.DropAfter", func(o *Options) any { return o.Connection.Probe.DropAfter }, 10 * time.Minute, func(o *Options) { o.Connection.Probe.DropAfter = 6 }, time.Duration(6)},
+		{"Clock", func(o *Options) any { return o.Connection.Clock }, clock.RealClock{}, func(*Options) {}, clock.RealClock{}},
 		{
 			"ClusterName", func(o *Options) any {
 				p := &inventory.Profile{}
@@ -39,7 +39,7 @@ func TestOptionsHaveTheirDefaultsAndKeepWhatIsSet(t *testing.T) {
 			}, "ns/n", func(*Options) {}, "ns/n",
 		},
 		{"IsReady", func(o *Options) any { return o.IsReady(&inventory.Profile{}) }, true, func(*Options) {}, true},
-		{"NewCluster", func(o *Options) any { return o.NewCluster != nil }, true, func(*Options) {}, true},
+		{"NewCluster", func(o *Options) any { return o.Connection.NewCluster != nil }, true, func(*Options) {}, true},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			for _, o := range []struct {

@@ -20,10 +20,10 @@ var pageText string
 
 var pageTemplate = template.Must(template.New("fleet").Parse(pageText))
 
-// StatusHandler serves the state of every cluster on the roll: a page, or JSON
-// for a request with ?format=json or that accepts application/json alone. It
-// shows no secret, but names, addresses and errors of clusters. It is not
-// served unless a program says so:
+// StatusHandler serves the status of all clusters as an HTML page, or as JSON for
+// requests with ?format=json or that accept only application/json. It contains no
+// secret, but names, addresses and errors of clusters. A program that wants to serve
+// it adds it to a server:
 //
 //	err := mgr.AddMetricsServerExtraHandler("/fleet", fleet.StatusHandler())
 func (f *Fleet) StatusHandler() http.Handler {
@@ -45,7 +45,7 @@ func (f *Fleet) StatusHandler() http.Handler {
 			err = json.NewEncoder(&body).Encode(map[string]any{"synced": f.synced.Load(), "clusters": all})
 		} else {
 			contentType = "text/html; charset=utf-8"
-			err = pageTemplate.Execute(&body, newPage(all, f.synced.Load(), f.options.Clock.Now()))
+			err = pageTemplate.Execute(&body, newPage(all, f.synced.Load(), f.options.Connection.Clock.Now()))
 		}
 		if err != nil {
 			http.Error(w, err.Error(), http.StatusInternalServerError)
@@ -65,7 +65,7 @@ func wantsJSON(req *http.Request) bool {
 
 type page struct {
 	now      time.Time
-	Synced   bool // the inventory has been read
+	Synced   bool // the inventory has been listed
 	Clusters []ClusterStatus
 	Counts   []stateCount
 }
@@ -91,8 +91,8 @@ func newPage(all []ClusterStatus, synced bool, now time.Time) page {
 	return p
 }
 
-// Ago says how long ago that was.
+// Ago returns how long ago the time was.
 func (p page) Ago(t time.Time) string { return p.now.Sub(t).Round(time.Second).String() }
 
-// Until says how long it is until then.
+// Until returns how long it is until the time.
 func (p page) Until(t time.Time) string { return t.Sub(p.now).Round(time.Second).String() }

@@ -30,7 +30,7 @@ func twoOfThree(t *testing.T) (*world, *mctest.Fleet) {
 	g := NewWithT(t)
 	f := mctest.NewFleet(t, 3)
 	f.Cluster(2).Fault(mctest.Refuse)
-	w := start(t, f.Clusters(), func(o *fleet.Options) { o.MinBackoff, o.MaxBackoff = time.Hour, time.Hour })
+	w := start(t, f.Clusters(), func(o *fleet.Options) { o.Connection.MinBackoff, o.Connection.MaxBackoff = time.Hour, time.Hour })
 	for _, c := range f.Clusters() {
 		p := profile(c.Name(), c.Config().Host)
 		p.Status.Version.Kubernetes = "v1.37.1"
@@ -115,7 +115,7 @@ func TestProfilesThatWaitForANameAreShown(t *testing.T) {
 	g.Eventually(w.state("one")).WithTimeout(patience).Should(Equal(fleet.Ready))
 	waits := func(profile, other string) types.GomegaMatcher {
 		return And(HaveField("Name", multicluster.ClusterName("one")), HaveField("Profile.Name", profile), HaveField("State", fleet.Pending),
-			HaveField("LastError", ContainSubstring("waits for profile fleet/"+other)), HaveField("Since", Not(BeZero())))
+			HaveField("LastError", ContainSubstring("profile fleet/"+other+" has the same cluster name")), HaveField("Since", Not(BeZero())))
 	}
 	g.Eventually(w.Status).WithTimeout(patience).Should(HaveLen(3))
 	g.Expect(w.Status()[0].Profile.Name).To(Equal("a"))
@@ -124,7 +124,7 @@ func TestProfilesThatWaitForANameAreShown(t *testing.T) {
 	g.Expect(w.ReadyCheck(1)(nil)).To(Succeed(), "the cluster is there, if by another profile")
 	resp := httptest.NewRecorder()
 	w.StatusHandler().ServeHTTP(resp, httptest.NewRequest(http.MethodGet, "/fleet", nil))
-	g.Expect(resp.Body.String()).To(And(ContainSubstring("fleet/b"), ContainSubstring("waits for profile fleet/a"), ContainSubstring("2 Pending")))
+	g.Expect(resp.Body.String()).To(And(ContainSubstring("fleet/b"), ContainSubstring("profile fleet/a has the same cluster name"), ContainSubstring("2 Pending")))
 
 	described := second.DeepCopy()
 	described.Status.Version.Kubernetes = "v1.37.1"
@@ -138,7 +138,7 @@ func TestProfilesThatWaitForANameAreShown(t *testing.T) {
 	renamed := profile("c", c.Config().Host)
 	renamed.Labels = map[string]string{"name": "two"}
 	w.list.put(renamed)
-	g.Eventually(w.Status).WithTimeout(patience).ShouldNot(ContainElement(HaveField("LastError", ContainSubstring("waits for profile"))))
+	g.Eventually(w.Status).WithTimeout(patience).ShouldNot(ContainElement(HaveField("LastError", ContainSubstring("has the same cluster name"))))
 	w.list.put(profile("d", c.Config().Host))
 	w.stop()
 	g.Expect(w.Status()).To(BeEmpty())
@@ -148,12 +148,12 @@ func TestReadinessCanAskForAShareOfTheFleet(t *testing.T) {
 	g := NewWithT(t)
 	unread, err := fleet.New(fleet.Options{Source: newList(), Credentials: newMethod()})
 	g.Expect(err).NotTo(HaveOccurred())
-	g.Expect(unread.ReadyCheck(0)(nil)).To(MatchError(ContainSubstring("not been read")))
+	g.Expect(unread.ReadyCheck(0)(nil)).To(MatchError(ContainSubstring("not been listed")))
 
 	w, _ := twoOfThree(t)
 	g.Expect(w.ReadyCheck(0.5)(nil)).To(Succeed())
 	g.Expect(w.ReadyCheck(2.0 / 3)(nil)).To(Succeed())
-	g.Expect(w.ReadyCheck(0.9)(nil)).To(MatchError(ContainSubstring("2 of 3 clusters are ready, 90 % must be")))
+	g.Expect(w.ReadyCheck(0.9)(nil)).To(MatchError(ContainSubstring("2 of 3 clusters are ready, need 90 %")))
 }
 
 func TestReadinessIsOfTheClustersThatAreToBeThere(t *testing.T) {

@@ -1,18 +1,24 @@
 // Copyright The Rollcall Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package fleet
+package fleet_test
 
 import (
+	"context"
+	"errors"
 	"fmt"
+	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	. "github.com/onsi/gomega"
 
-	"github.com/rollcall-dev/rollcall/pkg/mc/multicluster"
+	"github.com/rollcall-dev/rollcall/pkg/inventory"
+	"github.com/rollcall-dev/rollcall/pkg/mc/fleet"
 )
 
-func TestSharesOfTheFleet(t *testing.T) {
+func TestReadyCheck(t *testing.T) {
 	for _, tc := range []struct {
 		ready, waiting, leaving int
 		share                   float64
@@ -26,37 +32,67 @@ func TestSharesOfTheFleet(t *testing.T) {
 		{ready: 55, waiting: 45, share: 0.55, passes: true},
 		{ready: 54, waiting: 46, share: 0.55},
 	} {
-		t.Run(fmt.Sprintf("%d ready, %d waiting, %d leaving, %v must be ready", tc.ready, tc.waiting, tc.leaving, tc.share), func(t *testing.T) {
-			f := &Fleet{}
-			f.synced.Store(true)
-			total := 0
-			add := func(n int, state State) {
-				for range n {
-					k := &keeper{}
-					k.status.Store(&ClusterStatus{State: state})
-					f.keepers.Store(multicluster.ClusterName(fmt.Sprint(total)), k)
-					total++
+		t.Run(fmt.Sprintf("%d ready, %d waiting, %d leaving, share %v", tc.ready, tc.waiting, tc.leaving, tc.share), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				g := NewWithT(t)
+				letGo := make(chan struct{})
+				w := start(t, nil, withConnector(connectorFunc(func(_ context.Context, p *inventory.Profile) (*fleet.Connection, error) {
+					switch {
+					case strings.HasPrefix(p.Name, "waiting"):
+						return nil, errors.New("not now")
+					case strings.HasPrefix(p.Name, "leaving"):
+						return &fleet.Connection{Cluster: undying{letGo: letGo}}, nil
+					}
+					return &fleet.Connection{Cluster: imaginaryCluster{}}, nil
+				})), func(o *fleet.Options) { o.Connection.MinBackoff, o.Connection.MaxBackoff = time.Hour, time.Hour })
+				for prefix, n := range map[string]int{"ready": tc.ready, "waiting": tc.waiting, "leaving": tc.leaving} {
+					for i := range n {
+						w.list.put(profile(fmt.Sprint(prefix, i), "x"))
+					}
 				}
-			}
-			add(tc.ready, Ready)
-			add(tc.waiting, Backoff)
-			add(tc.leaving, Leaving)
-			err := f.ReadyCheck(tc.share)(nil)
-			NewWithT(t).Expect(err == nil).To(Equal(tc.passes), "%v", err)
+				synctest.Wait()
+				for i := range tc.leaving {
+					w.list.remove(fmt.Sprint("leaving", i))
+				}
+				synctest.Wait()
+				err := w.ReadyCheck(tc.share)(nil)
+				g.Expect(err == nil).To(Equal(tc.passes), "%v", err)
+				close(letGo)
+				w.stop()
+			})
 		})
 	}
 }
 
-func TestAStandbyIsReadyUntilItIsTheLeaderOrTheFleetRuns(t *testing.T) {
+func TestLeaderReadyCheck(t *testing.T) {
 	g := NewWithT(t)
-	f, elected := &Fleet{}, make(chan struct{})
-	check := f.LeaderReadyCheck(0, elected)
-	g.Expect(check(nil)).To(Succeed())
-	f.started = true
-	g.Expect(check(nil)).To(MatchError(ContainSubstring("not been read")))
-	f.started = false
+	listed := make(chan struct{})
+	f, err := fleet.New(fleet.Options{
+		Source: inventory.SourceFunc(func(ctx context.Context, sink inventory.Sink) error {
+			select {
+			case <-listed:
+				sink.Synced()
+				<-ctx.Done()
+			case <-ctx.Done():
+			}
+			return nil
+		}),
+		Connector: connectorFunc(nil),
+	})
+	g.Expect(err).NotTo(HaveOccurred())
+	never, elected := make(chan struct{}), make(chan struct{})
 	close(elected)
-	g.Expect(check(nil)).To(MatchError(ContainSubstring("not been read")), "it is about to start")
-	f.synced.Store(true)
-	g.Expect(check(nil)).To(Succeed())
+	standby, leader := f.LeaderReadyCheck(0, never), f.LeaderReadyCheck(0, elected)
+	g.Expect(standby(nil)).To(Succeed())
+	g.Expect(leader(nil)).To(MatchError(ContainSubstring("not been listed")), "it is about to start")
+
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- f.Start(ctx, nil) }()
+	g.Eventually(func() error { return standby(nil) }).WithTimeout(patience).Should(MatchError(ContainSubstring("not been listed")))
+	close(listed)
+	g.Eventually(func() error { return standby(nil) }).WithTimeout(patience).Should(Succeed())
+	g.Expect(leader(nil)).To(Succeed())
+	cancel()
+	g.Expect(<-done).To(Succeed())
 }

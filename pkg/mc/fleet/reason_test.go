@@ -110,11 +110,11 @@ func TestTheStatusSaysWhyAClusterIsInItsState(t *testing.T) {
 		silent bool // it came with a line for another reason
 	}{
 		{state: fleet.Connecting, reason: fleet.ResolvingAccess, scene: scene{connect: func(ctx context.Context, _ *inventory.Profile) error { return hang(ctx) }}},
-		{state: fleet.Connecting, reason: fleet.AwaitingAnswer, silent: true, scene: scene{probe: func(ctx context.Context, _ int) (string, error) { return "", hang(ctx) }}},
+		{state: fleet.Connecting, reason: fleet.CheckingIdentity, silent: true, scene: scene{probe: func(ctx context.Context, _ int) (string, error) { return "", hang(ctx) }}},
 		{state: fleet.Syncing, reason: fleet.SyncingCaches, scene: scene{cluster: neverSynced{}}},
 		{state: fleet.Syncing, reason: fleet.Engaging, silent: true, engage: func(e *engagements) multicluster.Aware { return unhurried{e, "fleet/eu"} }},
 		{state: fleet.Ready, reason: fleet.Engaged},
-		{state: fleet.Ready, reason: fleet.NewAccessFailed, silent: true, act: put("bad"), scene: scene{connect: func(_ context.Context, p *inventory.Profile) error {
+		{state: fleet.Ready, reason: fleet.AccessUpdateFailed, silent: true, act: put("bad"), scene: scene{connect: func(_ context.Context, p *inventory.Profile) error {
 			if p.Status.AccessProviders[0].Cluster.Server == "bad" {
 				return down
 			}
@@ -122,18 +122,18 @@ func TestTheStatusSaysWhyAClusterIsInItsState(t *testing.T) {
 		}}},
 		{state: fleet.Degraded, reason: fleet.Unreachable, after: time.Minute, scene: scene{probe: laterOn(down)}},
 		{state: fleet.Degraded, reason: fleet.Unauthorized, after: time.Minute, scene: scene{probe: laterOn(apierrors.NewUnauthorized("no"))}},
-		{state: fleet.Degraded, reason: fleet.UnexpectedAnswer, after: time.Minute, scene: scene{probe: laterOn(apierrors.NewInternalError(down))}},
-		{state: fleet.Backoff, reason: fleet.Dropped, after: 15 * time.Minute, scene: scene{probe: laterOn(down)}},
+		{state: fleet.Degraded, reason: fleet.UnexpectedResponse, after: time.Minute, scene: scene{probe: laterOn(apierrors.NewInternalError(down))}},
+		{state: fleet.Backoff, reason: fleet.HealthProbeFailed, after: 15 * time.Minute, scene: scene{probe: laterOn(down)}},
 		{state: fleet.Backoff, reason: fleet.ResolveFailed, scene: scene{connect: func(context.Context, *inventory.Profile) error { return down }}},
 		{state: fleet.Backoff, reason: fleet.ResolveFailed, after: time.Minute, scene: scene{connect: func(ctx context.Context, _ *inventory.Profile) error { return hang(ctx) }}},
 		{state: fleet.Backoff, reason: fleet.Unreachable, scene: scene{probe: func(context.Context, int) (string, error) { return "", down }}},
 		{state: fleet.Backoff, reason: fleet.Unreachable, after: time.Minute, scene: scene{probe: func(ctx context.Context, _ int) (string, error) { return "", hang(ctx) }}},
 		{state: fleet.Backoff, reason: fleet.Unauthorized, scene: scene{probe: func(context.Context, int) (string, error) { return "", apierrors.NewUnauthorized("no") }}},
-		{state: fleet.Backoff, reason: fleet.SyncTimeout, after: time.Minute, scene: scene{cluster: neverSynced{}}},
-		{state: fleet.Backoff, reason: fleet.CachesEnded, scene: scene{cluster: endsSoon{}}},
+		{state: fleet.Backoff, reason: fleet.CacheSyncTimeout, after: time.Minute, scene: scene{cluster: neverSynced{}}},
+		{state: fleet.Backoff, reason: fleet.CacheStopped, scene: scene{cluster: endsSoon{}}},
 		{state: fleet.Backoff, reason: fleet.EngageFailed, engage: func(e *engagements) multicluster.Aware { e.fail = down; return e }},
 		{state: fleet.Backoff, reason: fleet.EngageFailed, after: time.Minute, engage: func(e *engagements) multicluster.Aware { return unhurried{e, "fleet/eu"} }},
-		{state: fleet.Backoff, reason: fleet.OtherCluster, after: 2 * time.Minute, scene: scene{opaque: true, probe: func(_ context.Context, n int) (string, error) { return fmt.Sprint(n), nil }}},
+		{state: fleet.Backoff, reason: fleet.IdentityChanged, after: 2 * time.Minute, scene: scene{opaque: true, probe: func(_ context.Context, n int) (string, error) { return fmt.Sprint(n), nil }}},
 		{
 			state: fleet.Backoff, reason: fleet.AccessChanged, scene: scene{connect: func(ctx context.Context, _ *inventory.Profile) error { return hang(ctx) }},
 			act: func(w *world) {
@@ -153,7 +153,7 @@ func TestTheStatusSaysWhyAClusterIsInItsState(t *testing.T) {
 					tc.engage = func(e *engagements) multicluster.Aware { return e }
 				}
 				w := startIn(ctx, t, nil, tc.engage, withConnector(tc.scene), func(o *fleet.Options) {
-					o.ConnectTimeout, o.MinBackoff, o.MaxBackoff = 30*time.Second, time.Hour, time.Hour
+					o.Connection.ConnectTimeout, o.Connection.MinBackoff, o.Connection.MaxBackoff = 30*time.Second, time.Hour, time.Hour
 				})
 				before := transitionsTo(tc.state, tc.reason)
 				put("x")(w)
@@ -206,8 +206,8 @@ func TestTheStatusSaysWhatAClusterWaitsFor(t *testing.T) {
 				}
 				return c, nil
 			})), func(o *fleet.Options) {
-			o.StartupLimit, o.ConnectTimeout, o.MinBackoff, o.MaxBackoff = 1, time.Hour, 10*time.Second, 10*time.Second
-			o.Probe.Interval = -1
+			o.Connection.StartupLimit, o.Connection.ConnectTimeout, o.Connection.MinBackoff, o.Connection.MaxBackoff = 1, time.Hour, 10*time.Second, 10*time.Second
+			o.Connection.Probe.Interval = -1
 			o.ClusterName = func(p *inventory.Profile) multicluster.ClusterName {
 				if p.Name == "heir" {
 					return "undying"
@@ -230,29 +230,29 @@ func TestTheStatusSaysWhatAClusterWaitsFor(t *testing.T) {
 			w.list.put(profile(name, "x"))
 			synctest.Wait()
 		}
-		is("waits", fleet.Pending, fleet.WaitingForPlace)
+		is("waits", fleet.Pending, fleet.WaitingForStartupSlot)
 		g.Expect(lines.with(`"state"="Pending" "reason"="Added"`)).To(HaveLen(5))
 		time.Sleep(3 * time.Second)
 		is("syncs", fleet.Syncing, fleet.SyncingCaches)
-		is("slow", fleet.Connecting, fleet.WaitingForPlace)
+		is("slow", fleet.Connecting, fleet.WaitingForStartupSlot)
 		time.Sleep(10 * time.Second)
-		is("fails", fleet.Pending, fleet.WaitingForPlace)
+		is("fails", fleet.Pending, fleet.WaitingForStartupSlot)
 		g.Expect(w.status("fails").LastError).To(Equal("down"))
 
 		w.list.remove("undying")
-		is("undying", fleet.Leaving, fleet.Left)
+		is("undying", fleet.Leaving, fleet.Removed)
 		w.list.put(profile("undying", "x"), profile("heir", "x"))
-		is("undying", fleet.Pending, fleet.WaitingForName)
-		g.Expect(w.Status()).To(ContainElement(And(HaveField("Profile.Name", "heir"), HaveField("Reason", fleet.WaitingForName))))
+		is("undying", fleet.Pending, fleet.DuplicateName)
+		g.Expect(w.Status()).To(ContainElement(And(HaveField("Profile.Name", "heir"), HaveField("Reason", fleet.DuplicateName))))
 		end()
-		is("undying", fleet.Pending, fleet.WaitingForPlace)
+		is("undying", fleet.Pending, fleet.WaitingForStartupSlot)
 		w.stop()
 	})
 }
 
 func TestReasonsOfClustersThatAreBuiltFromARESTConfig(t *testing.T) {
 	setup := func(o *fleet.Options) {
-		o.NewCluster = func(context.Context, *inventory.Profile, *rest.Config, ...cluster.Option) (cluster.Cluster, error) {
+		o.Connection.NewCluster = func(context.Context, *inventory.Profile, *rest.Config, ...cluster.Option) (cluster.Cluster, error) {
 			return nil, errors.New("no")
 		}
 	}
@@ -265,11 +265,11 @@ func TestReasonsOfClustersThatAreBuiltFromARESTConfig(t *testing.T) {
 		{"it refuses", []mctest.Fault{mctest.Refuse}, nil, fleet.Unreachable},
 		{"it has another certificate authority", nil, func(o *fleet.Options) {
 			o.Credentials = withoutItsCA{o.Credentials.(*method)}
-		}, fleet.Untrusted},
+		}, fleet.CertificateInvalid},
 		{"it does not accept the credentials", []mctest.Fault{mctest.Unauthorized}, nil, fleet.Unauthorized},
-		{"it is not available", []mctest.Fault{mctest.Unavailable}, nil, fleet.UnexpectedAnswer},
+		{"it is not available", []mctest.Fault{mctest.Unavailable}, nil, fleet.UnexpectedResponse},
 		{"a REST option fails", nil, func(o *fleet.Options) {
-			o.RESTOptions = []func(*rest.Config) error{func(*rest.Config) error { return errors.New("no") }}
+			o.Connection.RESTOptions = []func(*rest.Config) error{func(*rest.Config) error { return errors.New("no") }}
 		}, fleet.ResolveFailed},
 		{"it cannot be made", nil, setup, fleet.SetupFailed},
 	} {
@@ -280,7 +280,7 @@ func TestReasonsOfClustersThatAreBuiltFromARESTConfig(t *testing.T) {
 				c.Fault(fault)
 			}
 			w := start(t, []*mctest.Cluster{c}, func(o *fleet.Options) {
-				o.MinBackoff, o.MaxBackoff = time.Hour, time.Hour
+				o.Connection.MinBackoff, o.Connection.MaxBackoff = time.Hour, time.Hour
 				if tc.change != nil {
 					tc.change(o)
 				}

@@ -59,7 +59,7 @@ func TestARecreatedProfileKeepsTheClusterThatItLedTo(t *testing.T) {
 			if tc.forbidden {
 				c.Fault(mctest.Forbidden.On("namespaces"))
 			}
-			w := start(t, []*mctest.Cluster{c}, func(o *fleet.Options) { o.Probe.Interval = -1 })
+			w := start(t, []*mctest.Cluster{c}, func(o *fleet.Options) { o.Connection.Probe.Interval = -1 })
 			p := identified(profile("eu", c.Config().Host), tc.before)
 			w.list.put(p)
 			g.Eventually(w.state("fleet/eu")).WithTimeout(patience).Should(Equal(fleet.Ready))
@@ -98,7 +98,7 @@ func TestARecreatedProfileKeepsTheClusterThatItLedTo(t *testing.T) {
 func TestARecreatedProfileIsAskedForWhenItsClusterAnswers(t *testing.T) {
 	g := NewWithT(t)
 	c := mctest.New(t)
-	w := start(t, []*mctest.Cluster{c}, func(o *fleet.Options) { o.Probe.Interval = -1 })
+	w := start(t, []*mctest.Cluster{c}, func(o *fleet.Options) { o.Connection.Probe.Interval = -1 })
 	p := profile("eu", c.Config().Host)
 	w.list.put(p)
 	g.Eventually(w.state("fleet/eu")).WithTimeout(patience).Should(Equal(fleet.Ready))

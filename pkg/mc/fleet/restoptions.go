@@ -12,8 +12,8 @@ import (
 	"k8s.io/client-go/transport"
 )
 
-// tune applies the RESTOptions to the configuration of an access.
-func (o *Options) tune(config *rest.Config) error {
+// tune applies the RESTOptions to a configuration.
+func (o *ConnectionOptions) tune(config *rest.Config) error {
 	if config.QPS == 0 && config.RateLimiter == nil {
 		config.QPS = -1
 	}
@@ -24,16 +24,16 @@ func (o *Options) tune(config *rest.Config) error {
 			return fmt.Errorf("REST option: %w", err)
 		}
 	}
-	// One that is set rather than added would take the access's own away.
+	// An option may have replaced the wrapper that authenticates instead of adding one.
 	config.WrapTransport = transport.Wrappers(before.WrapTransport, config.WrapTransport)
 	if field := connectionChange(&before, config); field != "" {
-		return fmt.Errorf("REST option: it changes %s, which the access decides on: connections are made, exchanged and closed by it", field)
+		return fmt.Errorf("REST option: must not change %s, which comes from the credentials", field)
 	}
 	return nil
 }
 
-// connectionChange names a field that has to do with connections in which the
-// configurations differ, "" if there is none.
+// connectionChange returns the name of a changed field that concerns connections, or
+// "".
 func connectionChange(before, after *rest.Config) string {
 	switch {
 	case before.Host != after.Host:
@@ -54,8 +54,7 @@ func connectionChange(before, after *rest.Config) string {
 	return ""
 }
 
-// sameFunc tells whether two functions are the same code, which is as much as
-// can be told.
+// sameFunc reports whether two functions have the same code.
 func sameFunc(a, b any) bool {
 	return reflect.ValueOf(a).Pointer() == reflect.ValueOf(b).Pointer()
 }

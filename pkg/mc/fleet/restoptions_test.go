@@ -57,7 +57,7 @@ func TestRESTOptionsChangeRequests(t *testing.T) {
 	seen, below := &headers{}, &headers{}
 	var made *rest.Config
 	w := start(t, nil, func(o *fleet.Options) {
-		o.RESTOptions = []func(*rest.Config) error{
+		o.Connection.RESTOptions = []func(*rest.Config) error{
 			func(config *rest.Config) error {
 				config.UserAgent = "me"
 				config.Impersonate.UserName = "another"
@@ -70,7 +70,7 @@ func TestRESTOptionsChangeRequests(t *testing.T) {
 				return nil
 			},
 		}
-		o.NewCluster = func(_ context.Context, _ *inventory.Profile, config *rest.Config, opts ...cluster.Option) (cluster.Cluster, error) {
+		o.Connection.NewCluster = func(_ context.Context, _ *inventory.Profile, config *rest.Config, opts ...cluster.Option) (cluster.Cluster, error) {
 			made = rest.CopyConfig(config)
 			return cluster.New(config, opts...)
 		}
@@ -119,18 +119,18 @@ func TestARESTOptionThatCannotWorkIsAnError(t *testing.T) {
 		want   string
 	}{
 		{"one that fails", func(*rest.Config) error { return errors.New("no way") }, "no way"},
-		{"another host", func(c *rest.Config) error { c.Host = "https://elsewhere"; return nil }, "changes Host"},
-		{"another path", func(c *rest.Config) error { c.APIPath = "/other"; return nil }, "changes APIPath"},
-		{"no TLS verification", func(c *rest.Config) error { c.Insecure = !c.Insecure; return nil }, "changes TLSClientConfig"},
-		{"no compression", func(c *rest.Config) error { c.DisableCompression = !c.DisableCompression; return nil }, "changes DisableCompression"},
-		{"a transport", func(c *rest.Config) error { c.Transport = http.DefaultTransport; return nil }, "changes Transport"},
-		{"a dialer", func(c *rest.Config) error { c.Dial = (&net.Dialer{}).DialContext; return nil }, "changes Dial"},
-		{"a proxy", func(c *rest.Config) error { c.Proxy = http.ProxyFromEnvironment; return nil }, "changes Proxy"},
+		{"another host", func(c *rest.Config) error { c.Host = "https://elsewhere"; return nil }, "must not change Host"},
+		{"another path", func(c *rest.Config) error { c.APIPath = "/other"; return nil }, "must not change APIPath"},
+		{"no TLS verification", func(c *rest.Config) error { c.Insecure = !c.Insecure; return nil }, "must not change TLSClientConfig"},
+		{"no compression", func(c *rest.Config) error { c.DisableCompression = !c.DisableCompression; return nil }, "must not change DisableCompression"},
+		{"a transport", func(c *rest.Config) error { c.Transport = http.DefaultTransport; return nil }, "must not change Transport"},
+		{"a dialer", func(c *rest.Config) error { c.Dial = (&net.Dialer{}).DialContext; return nil }, "must not change Dial"},
+		{"a proxy", func(c *rest.Config) error { c.Proxy = http.ProxyFromEnvironment; return nil }, "must not change Proxy"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			g := NewWithT(t)
 			c := mctest.New(t)
-			w := start(t, []*mctest.Cluster{c}, func(o *fleet.Options) { o.RESTOptions = []func(*rest.Config) error{tc.change} })
+			w := start(t, []*mctest.Cluster{c}, func(o *fleet.Options) { o.Connection.RESTOptions = []func(*rest.Config) error{tc.change} })
 			w.list.put(profile("eu", c.Config().Host))
 			g.Eventually(func() string { return w.status("fleet/eu").LastError }).WithTimeout(patience).Should(
 				And(HavePrefix("REST option: "), ContainSubstring(tc.want)))

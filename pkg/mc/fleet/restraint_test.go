@@ -21,7 +21,7 @@ import (
 )
 
 // defaultBackoff is the one that a fleet has by default.
-func defaultBackoff(o *fleet.Options) { o.MinBackoff, o.MaxBackoff = 0, 0 }
+func defaultBackoff(o *fleet.Options) { o.Connection.MinBackoff, o.Connection.MaxBackoff = 0, 0 }
 
 // addressed connects imaginary clusters whose UID is their address.
 var addressed = connectorFunc(func(_ context.Context, p *inventory.Profile) (*fleet.Connection, error) {
@@ -47,7 +47,7 @@ func TestTwoWritersOfOneProfileHaveItEngagedLessAndLess(t *testing.T) {
 		g.Expect(count()).To(And(BeNumerically(">", 1), BeNumerically("<=", 8)))
 		write(time.Hour, time.Second)
 		g.Expect(count()).To(BeNumerically("<=", 30), "the wait doubles up to 5 min")
-		g.Expect(w.status("fleet/eu")).To(And(HaveField("State", fleet.Backoff), HaveField("LastError", ContainSubstring("another cluster"))))
+		g.Expect(w.status("fleet/eu")).To(And(HaveField("State", fleet.Backoff), HaveField("LastError", ContainSubstring("cluster identity changed"))))
 
 		time.Sleep(12 * time.Minute) // peace
 		synctest.Wait()
@@ -69,7 +69,7 @@ func TestTwoClustersBehindOneAddressAreEngagedLessAndLess(t *testing.T) {
 			return &fleet.Connection{Cluster: imaginaryCluster{}, Probe: func(context.Context) (string, error) {
 				return fmt.Sprint(probes.Add(1)), nil
 			}}, nil
-		})), func(o *fleet.Options) { o.Probe.Interval = 10 * time.Millisecond })
+		})), func(o *fleet.Options) { o.Connection.Probe.Interval = 10 * time.Millisecond })
 		w.list.put(profile("eu", "x"))
 		time.Sleep(3 * time.Second)
 		g.Expect(w.engagements.of("fleet/eu")).To(HaveLen(7), "five changes are followed at once, another after a second")
@@ -130,7 +130,7 @@ func TestAChangeEndsTheWaitAndAHeartbeatDoesNot(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				g := NewWithT(t)
 				tries := 0
-				w := start(t, nil, func(o *fleet.Options) { o.MinBackoff, o.MaxBackoff = time.Hour, time.Hour },
+				w := start(t, nil, func(o *fleet.Options) { o.Connection.MinBackoff, o.Connection.MaxBackoff = time.Hour, time.Hour },
 					withConnector(connectorFunc(func(context.Context, *inventory.Profile) (*fleet.Connection, error) {
 						tries++
 						return nil, errors.New("not now")
@@ -155,7 +155,7 @@ func TestAHeartbeatIsOneAlsoAfterTheProfileHasChanged(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := NewWithT(t)
 		var tries atomic.Int64
-		w := start(t, nil, func(o *fleet.Options) { o.MinBackoff, o.MaxBackoff = time.Hour, time.Hour },
+		w := start(t, nil, func(o *fleet.Options) { o.Connection.MinBackoff, o.Connection.MaxBackoff = time.Hour, time.Hour },
 			withConnector(scene{
 				connect: func(context.Context, *inventory.Profile) error { tries.Add(1); return nil },
 				probe:   laterOn(errors.New("down")),

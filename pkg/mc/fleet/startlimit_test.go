@@ -31,7 +31,9 @@ func lateStarts(t *testing.T, g *WithT, i imaginary, n int) (*world, []multiclus
 	w := startWith(t, nil, func(e *engagements) multicluster.Aware {
 		reader.engagements = e
 		return reader
-	}, withConnector(i), func(o *fleet.Options) { o.StartupLimit, o.ConnectTimeout, o.Probe.Interval = 2, 30*time.Second, -1 })
+	}, withConnector(i), func(o *fleet.Options) {
+		o.Connection.StartupLimit, o.Connection.ConnectTimeout, o.Connection.Probe.Interval = 2, 30*time.Second, -1
+	})
 	for c := range n {
 		w.list.put(profile(fmt.Sprintf("c%d", c), "well"))
 	}
@@ -39,9 +41,7 @@ func lateStarts(t *testing.T, g *WithT, i imaginary, n int) (*world, []multiclus
 	synctest.Wait()
 	limiters := make([]multicluster.StartLimiter, n)
 	for c := range n {
-		cl, err := w.Get(t.Context(), multicluster.ClusterName(fmt.Sprintf("fleet/c%d", c)))
-		g.Expect(err).NotTo(HaveOccurred())
-		limiters[c] = cl.(multicluster.StartLimiter)
+		limiters[c] = multicluster.EngagementFrom(w.engagements.of(multicluster.ClusterName(fmt.Sprintf("fleet/c%d", c)))[0].ctx)
 	}
 	return w, limiters
 }
@@ -57,15 +57,17 @@ type starts struct {
 // begin begins the start of a source in a cluster, sooner or later.
 func (s *starts) begin(ctx context.Context, limiters []multicluster.StartLimiter, c int) {
 	go func() {
-		release, err := limiters[c].LimitStart(ctx)
+		request := limiters[c].RequestStart()
+		err := request.Wait(ctx)
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		if err != nil {
+			request.Release()
 			s.failed[c] = err
 			return
 		}
 		s.begun = append(s.begun, c)
-		s.releases[c] = append(s.releases[c], release)
+		s.releases[c] = append(s.releases[c], request.Release)
 	}()
 	synctest.Wait()
 }
@@ -119,8 +121,7 @@ func TestSourcesThatStartLateHaveThePlacesOfTheGate(t *testing.T) {
 		s.release(2)
 		g.Expect(s.clusters()[7:]).To(Equal([]int{0}))
 		w.stop()
-		_, err := limiters[1].LimitStart(t.Context())
-		g.Expect(err).To(MatchError(ContainSubstring("has left the fleet")))
+		g.Expect(limiters[1].RequestStart().Wait(t.Context())).To(MatchError(ContainSubstring("disengaged")))
 	})
 }
 
@@ -195,7 +196,7 @@ func TestAClusterThatHangsKeepsNoPlaceForItsSources(t *testing.T) {
 		g.Expect(s.clusters()).To(ConsistOf(2, 3))
 		time.Sleep(4 * time.Second)
 		synctest.Wait()
-		g.Expect(s.errors()[0]).To(MatchError(ContainSubstring("no answer within 5s")))
+		g.Expect(s.errors()[0]).To(MatchError(ContainSubstring("no response within 5s")))
 		s.release(2)
 		s.begin(t.Context(), limiters, 0)
 		g.Expect(s.clusters()).To(ContainElement(0), "it answers again")
@@ -207,12 +208,12 @@ func TestAClusterThatHangsKeepsNoPlaceForItsSources(t *testing.T) {
 type impatient struct{ *imaginaryReader }
 
 func (i impatient) Engage(ctx context.Context, name multicluster.ClusterName, cl cluster.Cluster) error {
-	release, err := cl.(multicluster.StartLimiter).LimitStart(ctx)
-	if err != nil {
+	start := multicluster.EngagementFrom(ctx).RequestStart()
+	defer start.Release()
+	if err := start.Wait(ctx); err != nil {
 		return err
 	}
-	defer release()
-	return i.engagements.Engage(ctx, name, cl)
+	return i.imaginaryReader.Engage(ctx, name, cl)
 }
 
 func TestSourcesThatStartWithTheirClusterHaveItsPlace(t *testing.T) {
@@ -224,7 +225,7 @@ func TestSourcesThatStartWithTheirClusterHaveItsPlace(t *testing.T) {
 		w := startWith(t, nil, func(e *engagements) multicluster.Aware {
 			reader.engagements = e
 			return reader
-		}, withConnector(imaginary{}), func(o *fleet.Options) { o.StartupLimit = 1 })
+		}, withConnector(imaginary{}), func(o *fleet.Options) { o.Connection.StartupLimit = 1 })
 		for c := range 3 {
 			w.list.put(profile(fmt.Sprintf("c%d", c), "well"))
 		}

@@ -4,88 +4,158 @@
 package fleet
 
 import (
+	"encoding/json"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/rollcall-dev/rollcall/pkg/inventory"
+	"github.com/rollcall-dev/rollcall/pkg/mc/fleet/internal/worker"
 	"github.com/rollcall-dev/rollcall/pkg/mc/multicluster"
 )
 
-// State is how far a cluster is on its way into the fleet or out of it.
-type State string
+// State is the state of a cluster in the fleet.
+type State = worker.State
 
+// The states, in the order in which a cluster passes through them.
 const (
-	// Pending: on the roll, nothing tried yet.
-	Pending State = "Pending"
-	// Connecting: credentials are resolved and the cluster is asked who it is.
-	Connecting State = "Connecting"
-	// Syncing: the cluster's caches are filling.
-	Syncing State = "Syncing"
-	// Ready: the cluster is engaged.
-	Ready State = "Ready"
-	// Degraded: the cluster is engaged, but fails its probes. Its caches can be
-	// read; its requests wait.
-	Degraded State = "Degraded"
-	// Backoff: the last attempt failed, the next is waited for.
-	Backoff State = "Backoff"
-	// Leaving: the cluster is going, and what was started for it is ending.
-	Leaving State = "Leaving"
+	// Pending means that the cluster has not been connected yet.
+	Pending = worker.Pending
+	// Connecting means that credentials are resolved and the cluster's identity is
+	// checked.
+	Connecting = worker.Connecting
+	// Syncing means that the cluster is reachable and its caches are synced.
+	Syncing = worker.Syncing
+	// Ready means that the cluster is engaged.
+	Ready = worker.Ready
+	// Degraded means that the cluster is engaged, but health probes fail. Its caches
+	// can be read; its requests wait in the queues.
+	Degraded = worker.Degraded
+	// Backoff means that the last attempt failed and the next one is delayed.
+	Backoff = worker.Backoff
+	// Leaving means that the cluster is being disengaged.
+	Leaving = worker.Leaving
 )
 
-// states has all of them, in the order in which a cluster goes through them.
 var states = []State{Pending, Connecting, Syncing, Ready, Degraded, Backoff, Leaving}
 
-// ClusterStatus is the state of one cluster. It holds no secret.
+// ClusterStatus is the status of one cluster. It contains no secret.
 type ClusterStatus struct {
-	// Name is the cluster's name in the fleet.
+	// Name is the cluster name.
 	Name multicluster.ClusterName `json:"name"`
-	// Profile is the key of its profile.
+	// Profile is the key of the profile, in JSON "namespace/name".
 	Profile inventory.Key `json:"profile"`
-	// State is the cluster's state.
+	// State is the state of the cluster.
 	State State `json:"state"`
-	// Reason says why it is in that state.
+	// Reason is why the cluster is in that state.
 	Reason Reason `json:"reason"`
-	// Since is when it came to that state.
+	// Since is when the cluster entered the state.
 	Since time.Time `json:"since"`
-	// LastError is what failed last, "" if nothing has since it became Ready.
-	// For a profile whose cluster name another one has, it says which.
+	// LastError is the last error since the cluster was Ready, or "". For a
+	// duplicate it names the profile whose cluster has the name.
 	LastError string `json:"lastError,omitempty"`
-	// Server is the URL of its API server, without a user, as far as it is known.
+	// Server is the URL of the API server, without user information.
 	Server string `json:"server,omitempty"`
 	// Provider is the name of the access provider in use (KEP-5339).
 	Provider string `json:"provider,omitempty"`
-	// UID is that of the cluster's namespace kube-system, where it can be read.
+	// UID is the UID of the namespace kube-system, if it can be read.
 	UID string `json:"uid,omitempty"`
-	// ClusterID and ClusterSet are what the profile says (KEP-2149).
+	// ClusterID and ClusterSet are properties of the profile (KEP-2149).
 	ClusterID  string `json:"clusterID,omitempty"`
 	ClusterSet string `json:"clusterSet,omitempty"`
-	// Version is the Kubernetes version that the profile gives (KEP-4322).
+	// Version is the Kubernetes version in the profile (KEP-4322).
 	Version string `json:"version,omitempty"`
-	// CredentialExpiry is when the credential in use expires, zero if that is
-	// not known.
+	// CredentialExpiry is when the credential in use expires, zero if unknown.
 	CredentialExpiry time.Time `json:"credentialExpiry,omitzero"`
-	// Alternates are the profiles that lead to the same cluster and would take
-	// over; see inventory.Dedupe.
+	// Alternates are other profiles of the same cluster; see inventory.Dedupe.
 	Alternates []inventory.Key `json:"alternates,omitempty"`
-	// OpenWatches is the number of watches on the cluster.
+	// OpenWatches is the number of open watches.
 	OpenWatches int `json:"openWatches"`
-	// Queued is the number of requests for the cluster in the controllers'
-	// queues.
+	// Queued is the number of requests for the cluster in the queues of
+	// controllers.
 	Queued int `json:"queued"`
 }
 
-// describe takes over what the profile says of the cluster.
-func (s *ClusterStatus) describe(profile *inventory.Profile) {
-	s.ClusterID, s.ClusterSet = inventory.ClusterID(profile), inventory.ClusterSet(profile)
-	s.Version = profile.Status.Version.Kubernetes
-	s.Alternates = inventory.Alternates(profile)
-}
-
-// String gives the state, its reason, and what failed last.
+// String returns the state, the reason and the last error.
 func (s ClusterStatus) String() string {
 	text := fmt.Sprintf("%s (%s)", s.State, s.Reason)
 	if s.LastError != "" {
 		text += ": " + s.LastError
 	}
 	return text
+}
+
+// newStatus returns the status that a worker keeps.
+func newStatus(s worker.Status) ClusterStatus {
+	return ClusterStatus{
+		Name: s.Name, Profile: s.Profile, State: s.State, Reason: s.Reason, Since: s.Since, LastError: s.LastError,
+		Server: s.Server, Provider: s.Provider, UID: s.UID,
+	}
+}
+
+// currentStatus returns the complete status of a worker's cluster.
+func currentStatus(w *worker.Worker) ClusterStatus {
+	status := newStatus(w.Status())
+	status.setProfile(w.Profile())
+	if cl := w.Engaged(); cl != nil {
+		status.OpenWatches = cl.Connection().OpenWatches()
+		status.CredentialExpiry = cl.Connection().Expiry()
+		status.Queued = cl.Backlog()
+	}
+	return status
+}
+
+// setProfile sets the fields that show the profile.
+func (s *ClusterStatus) setProfile(profile *inventory.Profile) {
+	s.ClusterID, s.ClusterSet = inventory.ClusterID(profile), inventory.ClusterSet(profile)
+	s.Version = profile.Status.Version.Kubernetes
+	s.Alternates = inventory.Alternates(profile)
+}
+
+// statusJSON is a ClusterStatus with keys of the form "namespace/name".
+type statusJSON struct {
+	*statusFields
+	Profile    string   `json:"profile"`
+	Alternates []string `json:"alternates,omitempty"`
+}
+
+// statusFields has the fields of a ClusterStatus without its methods.
+type statusFields ClusterStatus
+
+// MarshalJSON implements json.Marshaler.
+func (s ClusterStatus) MarshalJSON() ([]byte, error) {
+	out := statusJSON{statusFields: (*statusFields)(&s), Profile: s.Profile.String()}
+	for _, key := range s.Alternates {
+		out.Alternates = append(out.Alternates, key.String())
+	}
+	return json.Marshal(out)
+}
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (s *ClusterStatus) UnmarshalJSON(data []byte) error {
+	in := statusJSON{statusFields: (*statusFields)(s)}
+	if err := json.Unmarshal(data, &in); err != nil {
+		return err
+	}
+	var err error
+	if s.Profile, err = parseKey(in.Profile); err != nil {
+		return fmt.Errorf("profile: %w", err)
+	}
+	s.Alternates = nil
+	for i, text := range in.Alternates {
+		key, err := parseKey(text)
+		if err != nil {
+			return fmt.Errorf("alternates[%d]: %w", i, err)
+		}
+		s.Alternates = append(s.Alternates, key)
+	}
+	return nil
+}
+
+func parseKey(text string) (inventory.Key, error) {
+	namespace, name, ok := strings.Cut(text, "/")
+	if !ok || name == "" {
+		return inventory.Key{}, fmt.Errorf("%q is not of the form namespace/name", text)
+	}
+	return inventory.Key{Namespace: namespace, Name: name}, nil
 }

@@ -32,7 +32,7 @@ func TestAClusterIsDegradedByAsManyFailuresAsTheThresholdSays(t *testing.T) {
 				var down atomic.Bool
 				var failures, before atomic.Int32
 				var w *world
-				w = start(t, nil, func(o *fleet.Options) { o.Probe.FailureThreshold = threshold },
+				w = start(t, nil, func(o *fleet.Options) { o.Connection.Probe.FailureThreshold = threshold },
 					withConnector(connectorFunc(func(context.Context, *inventory.Profile) (*fleet.Connection, error) {
 						return &fleet.Connection{Cluster: imaginaryCluster{}, Probe: func(context.Context) (string, error) {
 							if !down.Load() {
@@ -92,7 +92,7 @@ func TestARejectedCredentialIsAFailureOnlyIfNoOtherIsFound(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				g := NewWithT(t)
 				var engaged atomic.Bool
-				w := start(t, nil, func(o *fleet.Options) { o.Probe.FailureThreshold = 1 }, withConnector(scene{
+				w := start(t, nil, func(o *fleet.Options) { o.Connection.Probe.FailureThreshold = 1 }, withConnector(scene{
 					connect: func(context.Context, *inventory.Profile) error {
 						if engaged.Load() {
 							time.Sleep(5 * time.Second)
@@ -157,7 +157,7 @@ func TestAClusterThatDoesNotEndIsWaitedForNoLongerThanALimit(t *testing.T) {
 		lines := &notebook{}
 		ctx := log.IntoContext(t.Context(), funcr.New(lines.write, funcr.Options{}))
 		w := startIn(ctx, t, nil, func(e *engagements) multicluster.Aware { return e },
-			func(o *fleet.Options) { o.ConnectTimeout = 30 * time.Second },
+			func(o *fleet.Options) { o.Connection.ConnectTimeout = 30 * time.Second },
 			withConnector(connectorFunc(func(context.Context, *inventory.Profile) (*fleet.Connection, error) {
 				return &fleet.Connection{Cluster: undying{letGo: letGo}}, nil
 			})))
@@ -170,9 +170,9 @@ func TestAClusterThatDoesNotEndIsWaitedForNoLongerThanALimit(t *testing.T) {
 		time.Sleep(2 * time.Second)
 		synctest.Wait()
 		g.Expect(w.state("fleet/eu")()).To(BeEmpty())
-		g.Expect(lines.with("its caches have not ended")).To(ConsistOf(And(
-			ContainSubstring(`"cluster"="fleet/eu"`), ContainSubstring(`"after"="30s"`))))
-		g.Expect(lines.with("Cluster is disengaged")).To(BeEmpty())
+		g.Expect(lines.with("Timed out stopping cluster")).To(ConsistOf(And(
+			ContainSubstring(`"cluster"="fleet/eu"`), ContainSubstring(`"duration"="30s"`))))
+		g.Expect(lines.with("Cluster disengaged")).To(BeEmpty())
 		close(letGo)
 		w.stop()
 	})

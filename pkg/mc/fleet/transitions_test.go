@@ -90,8 +90,8 @@ func TestEachTransitionIsLoggedAndCountedOnceAndCanBeRead(t *testing.T) {
 	var broken error
 	ctx := log.IntoContext(t.Context(), logr.New(d))
 	w = startIn(ctx, t, []*mctest.Cluster{c}, func(e *engagements) multicluster.Aware { return e }, func(o *fleet.Options) {
-		o.Clock, o.MinBackoff, o.MaxBackoff = clock, time.Hour, time.Hour
-		o.NewCluster = func(_ context.Context, _ *inventory.Profile, config *rest.Config, opts ...cluster.Option) (cluster.Cluster, error) {
+		o.Connection.Clock, o.Connection.MinBackoff, o.Connection.MaxBackoff = clock, time.Hour, time.Hour
+		o.Connection.NewCluster = func(_ context.Context, _ *inventory.Profile, config *rest.Config, opts ...cluster.Option) (cluster.Cluster, error) {
 			if broken != nil {
 				return nil, broken
 			}
@@ -102,16 +102,16 @@ func TestEachTransitionIsLoggedAndCountedOnceAndCanBeRead(t *testing.T) {
 	second := w.secondAddress(c)
 
 	const (
-		pending    = "V(1) Pending: Cluster is on the roll"
-		another    = "V(0) Pending: Cluster is engaged anew"
-		superseded = "V(1) Pending: Cluster is connected in another way"
-		connecting = "V(1) Connecting: Cluster is being connected"
-		syncing    = "V(1) Syncing: Cluster has answered, its caches are filled"
-		ready      = "V(0) Ready: Cluster is engaged"
-		degraded   = "V(0) Degraded: Cluster is degraded: its requests wait"
+		pending    = "V(1) Pending: Cluster added"
+		another    = "V(0) Pending: Cluster identity changed or cannot be verified, re-engaging"
+		superseded = "V(1) Pending: Access changed while connecting, reconnecting"
+		connecting = "V(1) Connecting: Connecting cluster"
+		syncing    = "V(1) Syncing: Cluster reachable, syncing caches"
+		ready      = "V(0) Ready: Cluster engaged"
+		degraded   = "V(0) Degraded: Cluster is degraded, its requests wait in the queues"
 		again      = "V(0) Ready: Cluster is ready again"
-		backoff    = "V(0) Backoff: Cluster cannot be reached or used, trying again"
-		leaving    = "V(1) Leaving: Cluster is leaving"
+		backoff    = "V(0) Backoff: Cannot connect cluster, retrying"
+		leaving    = "V(1) Leaving: Disengaging cluster"
 	)
 	state := w.state("fleet/eu")
 	for _, step := range []struct {

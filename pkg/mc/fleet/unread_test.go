@@ -13,7 +13,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/controller-runtime/pkg/cluster"
-	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	"github.com/rollcall-dev/rollcall/pkg/inventory"
 	"github.com/rollcall-dev/rollcall/pkg/mc/fleet"
@@ -44,7 +43,7 @@ func TestBeforeTheInventoryHasBeenReadAnyClusterMayBeOnTheRoll(t *testing.T) {
 		w.StatusHandler().ServeHTTP(resp, httptest.NewRequest(http.MethodGet, target, nil))
 		return resp.Body.String()
 	}
-	const text = "has not been read yet"
+	const text = "has not been listed yet"
 	synced := func() map[string]float64 { return gauges("rollcall_fleet_inventory_synced") }
 
 	g.Expect(get()).To(And(MatchError(multicluster.ErrClusterNotFound), MatchError(multicluster.ErrClusterNotReady), MatchError(ContainSubstring(text))))
@@ -59,21 +58,6 @@ func TestBeforeTheInventoryHasBeenReadAnyClusterMayBeOnTheRoll(t *testing.T) {
 	g.Expect(synced()).To(HaveKeyWithValue("", 1.0))
 }
 
-// managed is engaged by a manager with a scheme of its own.
-type managed struct {
-	multicluster.Aware
-	scheme *runtime.Scheme
-}
-
-func (m *managed) GetLocalManager() manager.Manager { return localManager{scheme: m.scheme} }
-
-type localManager struct {
-	manager.Manager
-	scheme *runtime.Scheme
-}
-
-func (m localManager) GetScheme() *runtime.Scheme { return m.scheme }
-
 func TestClustersHaveTheManagersScheme(t *testing.T) {
 	own, other := runtime.NewScheme(), runtime.NewScheme()
 	for _, s := range []*runtime.Scheme{own, other} {
@@ -83,21 +67,22 @@ func TestClustersHaveTheManagersScheme(t *testing.T) {
 	}
 	for _, test := range []struct {
 		name    string
-		aware   func(*engagements) multicluster.Aware
+		scheme  *runtime.Scheme
 		options []cluster.Option
 		want    *runtime.Scheme
 	}{
-		{"by default", func(e *engagements) multicluster.Aware { return &managed{e, own} }, nil, own},
+		{"by default", own, nil, own},
 		{
-			"unless an option says otherwise", func(e *engagements) multicluster.Aware { return &managed{e, own} },
+			"unless an option says otherwise", own,
 			[]cluster.Option{func(o *cluster.Options) { o.Scheme = other }}, other,
 		},
-		{"and controller-runtime's without a manager", func(e *engagements) multicluster.Aware { return e }, nil, scheme.Scheme},
+		{"and controller-runtime's without a manager", nil, nil, scheme.Scheme},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			g := NewWithT(t)
 			c := mctest.New(t)
-			w := startWith(t, []*mctest.Cluster{c}, test.aware, func(o *fleet.Options) { o.ClusterOptions = test.options })
+			ctx := multicluster.WithScheme(t.Context(), test.scheme)
+			w := startIn(ctx, t, []*mctest.Cluster{c}, func(e *engagements) multicluster.Aware { return e }, func(o *fleet.Options) { o.Connection.ClusterOptions = test.options })
 			w.list.put(profile("eu", c.Config().Host))
 			g.Eventually(w.state("fleet/eu")).WithTimeout(patience).Should(Equal(fleet.Ready))
 			cl, err := w.Get(t.Context(), "fleet/eu")

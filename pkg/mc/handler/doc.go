@@ -1,21 +1,22 @@
 // Copyright The Rollcall Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package handler turns events of many clusters into requests.
+// Package handler maps events of many clusters to requests.
 //
-// A controller watches a kind in every cluster, so it is given not an event
-// handler but a function that makes one for each cluster, a
-// [TypedEventHandlerFunc]. Every handler of controller-runtime can be used:
-// [Lift] (or [TypedLift]) makes such a function of it.
+// A controller watches a kind in every cluster. So it needs not one event handler
+// but a function that returns the handler of each cluster, a
+// [TypedEventHandlerFunc]. [Lift] makes such a function from any handler of
+// controller-runtime:
 //
-// # When the cluster's name is set, and when it is kept
+//	builder.Watches(&corev1.Secret{}, mchandler.Lift(&handler.EnqueueRequestForObject{}))
 //
-// What a handler enqueues is about the cluster that the event came from,
-// whatever cluster the request named before, with one exception:
-// [TypedEnqueueRequestsFromMapFuncWithClusterPreservation] leaves requests as
-// the map function made them. Use it to let an event in one cluster cause a
-// reconcile for another. The map function finds the name of the event's
-// cluster in its context:
+// # The cluster of a request
+//
+// Requests are for the cluster of the event. Handlers replace the cluster that a
+// mapped request names. The exception is
+// [TypedEnqueueRequestsFromMapFuncWithClusterPreservation], with which an event
+// in one cluster can enqueue requests for other clusters. The context of a map
+// function has the name of the event's cluster:
 //
 //	func(ctx context.Context, obj client.Object) []mcreconcile.Request {
 //		from, _ := mccontext.ClusterFrom(ctx)

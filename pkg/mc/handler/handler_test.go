@@ -24,51 +24,51 @@ import (
 	mcreconcile "github.com/rollcall-dev/rollcall/pkg/mc/reconcile"
 )
 
-// mapped names the object twice over, in a way of the function's own.
+// mapped returns each request twice.
 func mapped(_ context.Context, obj client.Object) []reconcile.Request {
 	return []reconcile.Request{bare("mapped", obj.GetName()), bare("mapped", obj.GetName()), bare("mapped", "all")}
 }
 
-// mappedTo names clusters of its own.
+// mappedTo returns requests that name clusters.
 func mappedTo(_ context.Context, obj client.Object) []mcreconcile.Request {
 	return []mcreconcile.Request{request("us", "mapped", obj.GetName()), request("", "mapped", obj.GetName())}
 }
 
-// careless is a handler that knows nothing of priorities.
-func careless[request comparable](req func(client.Object) request) handler.TypedEventHandler[client.Object, request] {
+// plain returns a handler that adds without a priority.
+func plain[request comparable](req func(client.Object) request) handler.TypedEventHandler[client.Object, request] {
 	type queue = workqueue.TypedRateLimitingInterface[request]
-	return carelessHandler[request]{func(obj client.Object, q queue) { q.Add(req(obj)) }}
+	return plainHandler[request]{func(obj client.Object, q queue) { q.Add(req(obj)) }}
 }
 
-type carelessHandler[request comparable] struct {
+type plainHandler[request comparable] struct {
 	add func(client.Object, workqueue.TypedRateLimitingInterface[request])
 }
 
-func (h carelessHandler[request]) Create(_ context.Context, e event.CreateEvent, q workqueue.TypedRateLimitingInterface[request]) {
+func (h plainHandler[request]) Create(_ context.Context, e event.CreateEvent, q workqueue.TypedRateLimitingInterface[request]) {
 	h.add(e.Object, q)
 }
 
-func (h carelessHandler[request]) Update(_ context.Context, e event.UpdateEvent, q workqueue.TypedRateLimitingInterface[request]) {
+func (h plainHandler[request]) Update(_ context.Context, e event.UpdateEvent, q workqueue.TypedRateLimitingInterface[request]) {
 	h.add(e.ObjectNew, q)
 }
 
-func (h carelessHandler[request]) Delete(_ context.Context, e event.DeleteEvent, q workqueue.TypedRateLimitingInterface[request]) {
+func (h plainHandler[request]) Delete(_ context.Context, e event.DeleteEvent, q workqueue.TypedRateLimitingInterface[request]) {
 	h.add(e.Object, q)
 }
 
-func (h carelessHandler[request]) Generic(_ context.Context, e event.GenericEvent, q workqueue.TypedRateLimitingInterface[request]) {
+func (h plainHandler[request]) Generic(_ context.Context, e event.GenericEvent, q workqueue.TypedRateLimitingInterface[request]) {
 	h.add(e.Object, q)
 }
 
-func carelessBare(obj client.Object) reconcile.Request {
+func bareRequest(obj client.Object) reconcile.Request {
 	return bare(obj.GetNamespace(), obj.GetName())
 }
 
-func carelessElsewhere(obj client.Object) mcreconcile.Request {
+func requestElsewhere(obj client.Object) mcreconcile.Request {
 	return request("elsewhere", obj.GetNamespace(), obj.GetName())
 }
 
-// always ignores which cluster it is for.
+// always returns the same handler for all clusters.
 func always(h mchandler.EventHandler) mchandler.EventHandlerFunc {
 	return func(multicluster.ClusterName, cluster.Cluster) mchandler.EventHandler { return h }
 }
@@ -76,9 +76,9 @@ func always(h mchandler.EventHandler) mchandler.EventHandlerFunc {
 type handlerCase struct {
 	name    string
 	handler mchandler.EventHandlerFunc
-	// old and new are what the objects come to, in any order.
+	// old and new are the requests for the objects, in any order.
 	old, new []string
-	careless bool // knows no priorities
+	plain    bool // adds without a priority
 	newOnly  bool // ignores the old object of an update
 }
 
@@ -109,7 +109,7 @@ var handlerCases = []handlerCase{
 		old:     []string{"eu/mapped/old", "eu/mapped/all"}, new: []string{"eu/mapped/new", "eu/mapped/all"},
 	},
 	{
-		name:    "TypedEnqueueRequestsFromMapFunc, whose function names other clusters",
+		name:    "TypedEnqueueRequestsFromMapFunc replaces the cluster",
 		handler: mchandler.EventHandlerFunc(mchandler.TypedEnqueueRequestsFromMapFunc(mappedTo)),
 		old:     []string{"eu/mapped/old", "eu/mapped/old"}, new: []string{"eu/mapped/new", "eu/mapped/new"},
 	},
@@ -120,49 +120,49 @@ var handlerCases = []handlerCase{
 	},
 	{
 		name:    "Lift",
-		handler: mchandler.Lift(careless(carelessBare)),
-		new:     []string{"eu/ns/new"}, newOnly: true, careless: true,
+		handler: mchandler.Lift(plain(bareRequest)),
+		new:     []string{"eu/ns/new"}, newOnly: true, plain: true,
 	},
 	{
 		name:    "TypedLift",
-		handler: mchandler.EventHandlerFunc(mchandler.TypedLift(careless(carelessBare))),
-		new:     []string{"eu/ns/new"}, newOnly: true, careless: true,
+		handler: mchandler.EventHandlerFunc(mchandler.TypedLift(plain(bareRequest))),
+		new:     []string{"eu/ns/new"}, newOnly: true, plain: true,
 	},
 	{
-		name:    "ForCluster, which was told another name",
-		handler: always(mchandler.ForCluster(careless(carelessBare), "given")),
-		new:     []string{"given/ns/new"}, newOnly: true, careless: true,
+		name:    "ForCluster with another name",
+		handler: always(mchandler.ForCluster(plain(bareRequest), "named")),
+		new:     []string{"named/ns/new"}, newOnly: true, plain: true,
 	},
 	{
-		name:    "TypedForCluster, which was told another name",
-		handler: always(mchandler.TypedForCluster(careless(carelessBare), "given")),
-		new:     []string{"given/ns/new"}, newOnly: true, careless: true,
+		name:    "TypedForCluster with another name",
+		handler: always(mchandler.TypedForCluster(plain(bareRequest), "named")),
+		new:     []string{"named/ns/new"}, newOnly: true, plain: true,
 	},
 	{
-		name:    "TypedInjectCluster, for requests that name another cluster",
-		handler: mchandler.EventHandlerFunc(mchandler.TypedInjectCluster(careless(carelessElsewhere))),
-		new:     []string{"eu/ns/new"}, newOnly: true, careless: true,
+		name:    "TypedInjectCluster replaces the cluster",
+		handler: mchandler.EventHandlerFunc(mchandler.TypedInjectCluster(plain(requestElsewhere))),
+		new:     []string{"eu/ns/new"}, newOnly: true, plain: true,
 	},
 	{
-		name: "WithLowPriorityWhenUnchanged, around a handler that leaves requests as they are",
+		name: "WithLowPriorityWhenUnchanged of a plain handler",
 		handler: mchandler.EventHandlerFunc(mchandler.WithLowPriorityWhenUnchanged(
-			mchandler.TypedEventHandlerFunc[client.Object, mcreconcile.Request](always(careless(carelessElsewhere))))),
+			mchandler.TypedEventHandlerFunc[client.Object, mcreconcile.Request](always(plain(requestElsewhere))))),
 		new: []string{"elsewhere/ns/new"}, newOnly: true,
 	},
 	{
-		name: "WithLowPriorityWhenUnchanged, around a handler that is lifted",
+		name: "WithLowPriorityWhenUnchanged of a lifted handler",
 		handler: mchandler.EventHandlerFunc(mchandler.WithLowPriorityWhenUnchanged(
-			mchandler.TypedLift(careless(carelessBare)))),
+			mchandler.TypedLift(plain(bareRequest)))),
 		new: []string{"eu/ns/new"}, newOnly: true,
 	},
 }
 
-// want is what an event comes to.
+// want returns the requests for an event.
 func (tc handlerCase) want(event string) []string {
 	want := slices.Clone(tc.new)
 	if !tc.newOnly && (event == "update" || event == "resync") {
 		for _, old := range tc.old {
-			// What both objects are mapped to is enqueued once.
+			// A request for both objects is enqueued once.
 			if !strings.HasSuffix(old, "/all") {
 				want = append(want, old)
 			}
@@ -171,21 +171,21 @@ func (tc handlerCase) want(event string) []string {
 	return want
 }
 
-func TestWhatHandlersEnqueue(t *testing.T) {
+func TestHandlers(t *testing.T) {
 	owner := func(name string) metav1.OwnerReference {
 		return metav1.OwnerReference{APIVersion: "v1", Kind: "ReplicationController", Name: name}
 	}
 	before, after := pod("old", owner("owner-of-old")), pod("new", owner("owner-of-new"))
 	for _, tc := range handlerCases {
 		for _, event := range []string{"initial create", "create", "update", "resync", "delete", "generic"} {
-			t.Run(tc.name+", "+event+", on a queue without priorities", func(t *testing.T) {
+			t.Run(tc.name+", "+event+", queue without priorities", func(t *testing.T) {
 				q := &plainQueue[mcreconcile.Request]{}
 				events(t.Context(), tc.handler("eu", fakeCluster{}), before, after, q)[event]()
 				NewWithT(t).Expect(q.added).To(ConsistOf(tc.want(event)))
 			})
-			t.Run(tc.name+", "+event+", on a queue with priorities", func(t *testing.T) {
+			t.Run(tc.name+", "+event+", queue with priorities", func(t *testing.T) {
 				want := tc.want(event)
-				if !tc.careless && (event == "initial create" || event == "resync") {
+				if !tc.plain && (event == "initial create" || event == "resync") {
 					for i := range want {
 						want[i] += " low"
 					}
@@ -198,13 +198,13 @@ func TestWhatHandlersEnqueue(t *testing.T) {
 	}
 }
 
-func TestHandlersOfOneFunctionDoNotShareTheirCluster(t *testing.T) {
+func TestHandlersOfSeveralClusters(t *testing.T) {
 	for _, tc := range []struct {
 		name    string
 		handler mchandler.EventHandlerFunc
 	}{
 		{"lifted", mchandler.EnqueueRequestForObject},
-		{"injected", mchandler.EventHandlerFunc(mchandler.TypedInjectCluster(careless(carelessElsewhere)))},
+		{"injected", mchandler.EventHandlerFunc(mchandler.TypedInjectCluster(plain(requestElsewhere)))},
 		{"for owners", mchandler.EnqueueRequestForOwner(&corev1.ReplicationController{})},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -222,7 +222,7 @@ func TestHandlersOfOneFunctionDoNotShareTheirCluster(t *testing.T) {
 	}
 }
 
-func TestHandlersOfRequestsOfAControllersOwn(t *testing.T) {
+func TestHandlersOfCustomRequests(t *testing.T) {
 	toJobs := func(_ context.Context, obj client.Object) []job {
 		return []job{{Request: "scan " + obj.GetName(), ClusterName: "us"}}
 	}
@@ -231,9 +231,9 @@ func TestHandlersOfRequestsOfAControllersOwn(t *testing.T) {
 		handler mchandler.TypedEventHandlerFunc[client.Object, job]
 		want    string
 	}{
-		{"the event's cluster is set", mchandler.TypedEnqueueRequestsFromMapFunc(toJobs), "eu/scan a low"},
+		{"with the cluster of the event", mchandler.TypedEnqueueRequestsFromMapFunc(toJobs), "eu/scan a low"},
 		{
-			"or the function's kept",
+			"with the cluster of the mapped request",
 			func(multicluster.ClusterName, cluster.Cluster) handler.TypedEventHandler[client.Object, job] {
 				return mchandler.TypedEnqueueRequestsFromMapFuncWithClusterPreservation(toJobs)
 			},
@@ -248,7 +248,7 @@ func TestHandlersOfRequestsOfAControllersOwn(t *testing.T) {
 	}
 }
 
-func TestAHandlerOfOneTypeIsLifted(t *testing.T) {
+func TestTypedHandler(t *testing.T) {
 	g := NewWithT(t)
 	q := &priorityQueue[mcreconcile.Request]{}
 	h := mchandler.TypedEnqueueRequestForObject[*corev1.Pod]()("eu", fakeCluster{})

@@ -43,14 +43,14 @@ func request(cluster multicluster.ClusterName, namespace, name string) mcreconci
 	return mcreconcile.Request{Request: bare(namespace, name), ClusterName: cluster}
 }
 
-// job is a request of a controller's own.
+// job is a custom type of request.
 type job = mcreconcile.WithCluster[string]
 
 func pod(name string, owners ...metav1.OwnerReference) *corev1.Pod {
 	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name, ResourceVersion: "1", OwnerReferences: owners}}
 }
 
-// fakeCluster has what handlers ask a cluster for.
+// fakeCluster has the parts of a cluster that handlers need.
 type fakeCluster struct {
 	cluster.Cluster
 	scheme *runtime.Scheme
@@ -70,7 +70,7 @@ func (fakeCluster) GetRESTMapper() meta.RESTMapper {
 	return mapper
 }
 
-// plainQueue is a queue without priorities that notes what is added to it.
+// plainQueue is a queue without priorities that records adds.
 type plainQueue[request comparable] struct {
 	workqueue.TypedRateLimitingInterface[request]
 	added []string
@@ -80,7 +80,7 @@ func (q *plainQueue[request]) Add(item request) {
 	q.added = append(q.added, fmt.Sprint(item))
 }
 
-// priorityQueue is a queue with priorities that notes what is added to it.
+// priorityQueue is a queue with priorities that records adds.
 type priorityQueue[request comparable] struct {
 	priorityqueue.PriorityQueue[request]
 	added []string
@@ -106,8 +106,8 @@ func (q *priorityQueue[request]) AddWithOpts(opts priorityqueue.AddOpts, items .
 	}
 }
 
-// events are one of each kind, and those that concern priorities, for a pod
-// that is called old or new.
+// events returns functions that call the handler with each type of event. Of an
+// update, before is the old object.
 func events[request comparable](
 	ctx context.Context, h handler.TypedEventHandler[client.Object, request], before, after client.Object,
 	q workqueue.TypedRateLimitingInterface[request],

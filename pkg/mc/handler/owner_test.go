@@ -36,28 +36,28 @@ func TestOwners(t *testing.T) {
 		want  []string
 	}{
 		{
-			name:  "every owner of the kind",
+			name:  "all owners of the kind",
 			owner: &corev1.ReplicationController{},
 			want:  []string{"eu/ns/helper", "eu/ns/boss"},
 		},
 		{
-			name:  "the controlling owner alone",
+			name:  "only the controller reference",
 			owner: &corev1.ReplicationController{},
 			opts:  []handler.OwnerOption{handler.OnlyControllerOwner()},
 			want:  []string{"eu/ns/boss"},
 		},
 		{
-			name:  "an owner outside of namespaces",
+			name:  "a cluster-scoped owner",
 			owner: &corev1.Node{},
 			want:  []string{"eu//machine"},
 		},
 		{
-			name:  "a kind that owns it, but does not control it",
+			name:  "an owner that is not the controller",
 			owner: &corev1.Node{},
 			opts:  []handler.OwnerOption{handler.OnlyControllerOwner()},
 		},
 		{
-			name:  "a kind that does not own it",
+			name:  "a kind that is no owner",
 			owner: &corev1.Secret{},
 		},
 	} {
@@ -70,7 +70,7 @@ func TestOwners(t *testing.T) {
 	}
 }
 
-func TestAnOwnerThatTheClustersSchemeLacksPanicsForThatClusterAlone(t *testing.T) {
+func TestOwnerMissingInScheme(t *testing.T) {
 	g := NewWithT(t)
 	forOwner := mchandler.EnqueueRequestForOwner(&corev1.ReplicationController{})
 	g.Expect(func() { forOwner("eu", fakeCluster{scheme: runtime.NewScheme()}) }).To(Panic())

@@ -14,7 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 )
 
-// translator lets a handler of inner requests work on a queue of outer ones.
+// translator adapts a handler of inner requests to a queue of outer requests.
 type translator[object client.Object, inner, outer comparable] struct {
 	handler handler.TypedEventHandler[object, inner]
 	to      func(inner) outer
@@ -37,8 +37,8 @@ func (t *translator[object, inner, outer]) Generic(ctx context.Context, e event.
 	t.handler.Generic(ctx, e, t.queue(q))
 }
 
-// queue shows the outer queue as one of inner requests. Handlers ask whether
-// their queue knows priorities, so the answer must be the outer queue's.
+// queue adapts the outer queue to inner requests. The result is a priority queue
+// exactly if the outer queue is one, since handlers check for that.
 func (t *translator[object, inner, outer]) queue(q workqueue.TypedRateLimitingInterface[outer]) workqueue.TypedRateLimitingInterface[inner] {
 	plain := translatedQueue[inner, outer]{outer: q, to: t.to, from: t.from}
 	if priority, ok := q.(priorityqueue.PriorityQueue[outer]); ok {
@@ -47,6 +47,7 @@ func (t *translator[object, inner, outer]) queue(q workqueue.TypedRateLimitingIn
 	return plain
 }
 
+// translatedQueue is a queue of inner requests on a queue of outer requests.
 type translatedQueue[inner, outer comparable] struct {
 	outer workqueue.TypedRateLimitingInterface[outer]
 	to    func(inner) outer
@@ -73,6 +74,7 @@ func (q translatedQueue[inner, outer]) Get() (inner, bool) {
 	return q.from(item), shutdown
 }
 
+// translatedPriorityQueue is a translatedQueue with priorities.
 type translatedPriorityQueue[inner, outer comparable] struct {
 	translatedQueue[inner, outer]
 	priority priorityqueue.PriorityQueue[outer]

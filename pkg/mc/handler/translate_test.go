@@ -24,7 +24,7 @@ import (
 
 type bareQueue = workqueue.TypedRateLimitingInterface[reconcile.Request]
 
-// handle shows a queue to a handler that was written for one cluster.
+// handle calls see with the queue that a handler of controller-runtime gets.
 func handle(t *testing.T, q workqueue.TypedRateLimitingInterface[mcreconcile.Request], see func(bareQueue)) {
 	t.Helper()
 	seen := 0
@@ -37,14 +37,14 @@ func handle(t *testing.T, q workqueue.TypedRateLimitingInterface[mcreconcile.Req
 	NewWithT(t).Expect(seen).To(Equal(1))
 }
 
-func TestAQueueIsSeenAsWhatItIs(t *testing.T) {
+func TestTranslatedQueueType(t *testing.T) {
 	for _, tc := range []struct {
 		name  string
 		queue workqueue.TypedRateLimitingInterface[mcreconcile.Request]
 		want  bool
 	}{
-		{"one without priorities", &plainQueue[mcreconcile.Request]{}, false},
-		{"one with priorities", &priorityQueue[mcreconcile.Request]{}, true},
+		{"without priorities", &plainQueue[mcreconcile.Request]{}, false},
+		{"with priorities", &priorityQueue[mcreconcile.Request]{}, true},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			handle(t, tc.queue, func(q bareQueue) {
@@ -55,7 +55,7 @@ func TestAQueueIsSeenAsWhatItIs(t *testing.T) {
 	}
 }
 
-func TestPrioritiesDelaysAndLimitsSurviveTheTranslation(t *testing.T) {
+func TestTranslatedOptions(t *testing.T) {
 	g := NewWithT(t)
 	q := &priorityQueue[mcreconcile.Request]{}
 	handle(t, q, func(q bareQueue) {
@@ -66,7 +66,7 @@ func TestPrioritiesDelaysAndLimitsSurviveTheTranslation(t *testing.T) {
 	g.Expect(q.added).To(Equal([]string{"eu/ns/a low after 1m0s limited", "eu/ns/b low after 1m0s limited"}))
 }
 
-// loggingQueue notes every call.
+// loggingQueue records calls.
 type loggingQueue struct {
 	priorityqueue.PriorityQueue[mcreconcile.Request]
 	calls []string
@@ -104,7 +104,7 @@ func (q *loggingQueue) GetWithPriority() (mcreconcile.Request, int, bool) {
 	return request("eu", "ns", "got"), 3, true
 }
 
-func TestEveryCallOfTheQueueIsTranslated(t *testing.T) {
+func TestTranslatedCalls(t *testing.T) {
 	type priorities = priorityqueue.PriorityQueue[reconcile.Request]
 	a := bare("ns", "a")
 	for _, tc := range []struct {
@@ -142,7 +142,7 @@ func TestEveryCallOfTheQueueIsTranslated(t *testing.T) {
 	}
 }
 
-func TestTheContextReachesTheHandler(t *testing.T) {
+func TestHandlerContext(t *testing.T) {
 	type key struct{}
 	ctx := context.WithValue(t.Context(), key{}, "value")
 	for _, event := range []string{"create", "update", "delete", "generic"} {

@@ -35,8 +35,7 @@ func benchmarkRequests(clusters int) []benchmarkRequest {
 	return requests
 }
 
-// forBothQueues runs a benchmark on controller-runtime's queue and on this
-// package's, so that one run compares the two.
+// forBothQueues runs a benchmark on controller-runtime's queue and on this one.
 func forBothQueues(b *testing.B, run func(*testing.B, priorityqueue.PriorityQueue[benchmarkRequest], []benchmarkRequest)) {
 	for _, clusters := range []int{1, 100} {
 		requests := benchmarkRequests(clusters)
@@ -51,8 +50,8 @@ func forBothQueues(b *testing.B, run func(*testing.B, priorityqueue.PriorityQueu
 	}
 }
 
-// BenchmarkAddGetDone takes a thousand requests through the queue, one
-// goroutine doing all.
+// BenchmarkAddGetDone passes a thousand requests through the queue in one
+// goroutine.
 func BenchmarkAddGetDone(b *testing.B) {
 	forBothQueues(b, func(b *testing.B, q priorityqueue.PriorityQueue[benchmarkRequest], requests []benchmarkRequest) {
 		defer q.ShutDown()
@@ -69,10 +68,9 @@ func BenchmarkAddGetDone(b *testing.B) {
 	})
 }
 
-// BenchmarkAddContended has 64 workers take what all processors add at once. An
-// operation is one Add, and the run ends when all has been taken. An Add of a
-// request that is queued already costs less, so a queue whose workers keep up
-// does more: see served/op.
+// BenchmarkAddContended adds requests on all processors while 64 workers get
+// them. An operation is one Add, and the run ends when the queue is empty. An Add
+// of a queued request costs less, so compare served/op too.
 func BenchmarkAddContended(b *testing.B) {
 	forBothQueues(b, func(b *testing.B, q priorityqueue.PriorityQueue[benchmarkRequest], requests []benchmarkRequest) {
 		var workers sync.WaitGroup
@@ -106,9 +104,9 @@ func BenchmarkAddContended(b *testing.B) {
 	})
 }
 
-// BenchmarkServeContended has 64 workers on a queue of a thousand requests,
-// each of which is added again while it is processed. An operation is one
-// request served.
+// BenchmarkServeContended has 64 workers on a queue of a thousand requests. Each
+// request is added again while it is processed. An operation is one request
+// served.
 func BenchmarkServeContended(b *testing.B) {
 	forBothQueues(b, func(b *testing.B, q priorityqueue.PriorityQueue[benchmarkRequest], requests []benchmarkRequest) {
 		for _, r := range requests[:1000] {

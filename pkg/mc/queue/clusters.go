@@ -9,24 +9,20 @@ import (
 	"github.com/rollcall-dev/rollcall/pkg/mc/multicluster"
 )
 
-// HoldReason names why a cluster is held. Each owner of holds has a reason of
-// its own ("syncing", "degraded"), so that none can undo another's.
-type HoldReason string
-
-// Depth counts what a queue has of one cluster.
+// Depth is the number of requests that a queue has of one cluster.
 type Depth struct {
-	// Waiting requests are due. They wait for a worker, for the cluster's
-	// turn, for a worker that has the same request, or for Resume.
+	// Waiting requests are due and wait for a worker. Their cluster may be
+	// paused or at its limit, or a worker may still have the same request.
 	Waiting int
 	// Delayed requests were added with a delay or rate limited and are not due.
 	Delayed int
-	// Processing requests are with a worker: handed out and not Done.
+	// Processing requests are with a worker: they were handed out and are not
+	// Done.
 	Processing int
 }
 
-// Depth returns what the queue has of a cluster. It is zero for a cluster that
-// the queue knows nothing of. A request counts as Processing and again as
-// Waiting or Delayed if it was added while a worker has it.
+// Depth returns the number of requests of a cluster. A request that was added
+// again while a worker has it counts as Processing and as Waiting or Delayed.
 func (q *Queue[request]) Depth(clusterName multicluster.ClusterName) Depth {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -37,61 +33,65 @@ func (q *Queue[request]) Depth(clusterName multicluster.ClusterName) Depth {
 	return Depth{}
 }
 
-// Hold keeps a cluster's requests from workers until Resume has been called
-// with the same reason, for every reason that was given. They are still added,
-// deduplicated and counted, delays run on, and those already with a worker may
-// finish. A cluster can be held before it has any request, and for the same
-// reason only once: to repeat it changes nothing.
-func (q *Queue[request]) Hold(clusterName multicluster.ClusterName, reason HoldReason) {
+// PauseReason is a reason to pause a cluster, such as "syncing". Each component
+// that pauses clusters uses a reason of its own, so it does not resume a cluster
+// that another one has paused.
+type PauseReason string
+
+// Pause keeps the requests of a cluster from workers until Resume has been
+// called for each reason. Requests are still added, deduplicated and counted,
+// delays continue, and workers may finish what they have. A cluster can be
+// paused before it has requests. To pause it twice with the same reason is the
+// same as once.
+func (q *Queue[request]) Pause(clusterName multicluster.ClusterName, reason PauseReason) {
 	q.mu.Lock()
 	c := q.clusterLocked(clusterName)
-	if c.holds == nil {
-		c.holds = sets.New[HoldReason]()
+	if c.paused == nil {
+		c.paused = sets.New[PauseReason]()
 	}
-	c.holds.Insert(reason)
-	q.settleLocked(c)
+	c.paused.Insert(reason)
+	q.updateLocked(c)
 	q.mu.Unlock()
 
-	q.log.V(4).Info("Holding cluster", "cluster", clusterName, "reason", reason)
+	q.log.V(4).Info("Paused requests of cluster", "cluster", clusterName, "reason", reason)
 }
 
-// Resume ends the hold that has this reason. It does nothing if there is none.
-func (q *Queue[request]) Resume(clusterName multicluster.ClusterName, reason HoldReason) {
+// Resume ends a pause for this reason, if there is one.
+func (q *Queue[request]) Resume(clusterName multicluster.ClusterName, reason PauseReason) {
 	q.mu.Lock()
 	c, ok := q.clusters[clusterName]
-	if !ok || !c.holds.Has(reason) {
+	if !ok || !c.paused.Has(reason) {
 		q.mu.Unlock()
 		return
 	}
-	c.holds.Delete(reason)
-	q.settleLocked(c)
+	c.paused.Delete(reason)
+	q.updateLocked(c)
 	q.mu.Unlock()
 
-	q.log.V(4).Info("Resuming cluster", "cluster", clusterName, "reason", reason)
+	q.log.V(4).Info("Resumed requests of cluster", "cluster", clusterName, "reason", reason)
 }
 
-// SetMaxPerCluster replaces the bound of Options.MaxPerCluster from now on: what
-// workers have they keep until Done.
+// SetMaxPerCluster changes Options.MaxPerCluster. Workers keep what they have
+// until Done.
 func (q *Queue[request]) SetMaxPerCluster(limit int) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 
 	q.maxPerCluster = limit
 	for _, c := range q.clusters {
-		q.settleLocked(c)
+		q.updateLocked(c)
 	}
 }
 
-// Drop removes a cluster: all of its waiting and delayed requests, and its
-// holds. Requests that are with a worker stay with it until Done and count
-// towards the cap and its worker time until then, but what that worker requeues
-// is ignored; see the package comment. The cluster may be used again at once,
-// as a new one.
+// Drop removes the waiting and delayed requests of a cluster and ends its
+// pauses. Workers keep what they have until Done, and it counts towards
+// MaxPerCluster and worker time until then, but requeues of it are ignored; see
+// the package comment. Requests for the cluster can be added again at once.
 //
-// The rate limiter forgets all of these requests. One that is neither queued
-// nor with a worker, and that was not forgotten when it was Done
-// (controller-runtime does not after a reconcile.TerminalError), is not known
-// to the queue, and stays known to the rate limiter.
+// The backoff of all these requests is reset. The queue does not know a request
+// that is neither queued nor with a worker, so the backoff of one that was not
+// forgotten (controller-runtime does not do so after a reconcile.TerminalError)
+// remains in the rate limiter.
 func (q *Queue[request]) Drop(clusterName multicluster.ClusterName) {
 	q.mu.Lock()
 	c, ok := q.clusters[clusterName]
@@ -103,36 +103,31 @@ func (q *Queue[request]) Drop(clusterName multicluster.ClusterName) {
 	keys := make([]request, 0, len(c.entries))
 	for key, e := range c.entries {
 		keys = append(keys, key)
-		q.discardLocked(e)
+		q.dropLocked(e)
 	}
-	c.holds = nil
-	q.settleLocked(c)
+	c.paused = nil
+	q.updateLocked(c)
 	q.mu.Unlock()
 
 	for _, key := range keys {
 		q.rateLimiter.Forget(key)
 	}
-	q.log.V(4).Info("Dropped cluster", "cluster", clusterName, "requests", len(keys))
+	q.log.V(4).Info("Dropped requests of cluster", "cluster", clusterName, "requests", len(keys))
 }
 
-// Dropped tells whether a request is with a worker and its cluster was dropped
-// since it was handed out. A worker that has yet to begin can leave it then.
+// Dropped reports whether a worker has the request and its cluster was dropped
+// since Get. A worker can skip such a request.
 func (q *Queue[request]) Dropped(item request) bool {
 	clusterName := q.clusterOf(item)
 	q.mu.Lock()
 	defer q.mu.Unlock()
 
-	c, ok := q.clusters[clusterName]
-	if !ok {
-		return false
-	}
-	e, ok := c.entries[item]
-	return ok && e.dropped
+	e := q.processingLocked(clusterName, item)
+	return e != nil && e.dropped
 }
 
-// discardLocked removes an entry of a cluster that is dropped, and whose lanes
-// are cleared.
-func (q *Queue[request]) discardLocked(e *entry[request]) {
+// dropLocked removes an entry of a cluster whose subqueues have been cleared.
+func (q *Queue[request]) dropLocked(e *entry[request]) {
 	switch e.state {
 	case delayed:
 		q.delayed.remove(e)
@@ -143,9 +138,9 @@ func (q *Queue[request]) discardLocked(e *entry[request]) {
 		q.metrics.removed(e)
 	}
 	if e.state != idle {
-		q.leaveLaneLocked(e.cluster, e.lane)
+		q.releaseLocked(e.cluster, e.subqueue)
 	}
-	e.state, e.lane = idle, nil
+	e.state, e.subqueue = idle, nil
 	if e.processing {
 		e.dropped = true
 		return

@@ -12,32 +12,32 @@ import (
 	"github.com/rollcall-dev/rollcall/pkg/mc/queue"
 )
 
-func TestHold(t *testing.T) {
+func TestPause(t *testing.T) {
 	for _, tc := range []struct {
 		name string
 		run  func(t *testing.T, q *queue.Queue[string])
 	}{
-		{"requests of a held cluster wait, and others pass", func(t *testing.T, q *queue.Queue[string]) {
+		{"requests of a paused cluster wait, others pass them", func(t *testing.T, q *queue.Queue[string]) {
 			q.AddWithOpts(opts{}, "a/1", "b/1")
-			q.Hold("a", "degraded")
+			q.Pause("a", "degraded")
 			wantNext(t, q, "b/1")
 			next := get(q)
 			next.blocks(t)
 			q.Resume("a", "degraded")
 			next.returns(t, got{item: "a/1"})
 		}},
-		{"a cluster can be held before it has requests", func(t *testing.T, q *queue.Queue[string]) {
-			q.Hold("a", "syncing")
+		{"a cluster is paused before it has requests", func(t *testing.T, q *queue.Queue[string]) {
+			q.Pause("a", "syncing")
 			q.Add("a/1")
 			next := get(q)
 			next.blocks(t)
 			q.Resume("a", "syncing")
 			next.returns(t, got{item: "a/1"})
 		}},
-		{"every reason must be resumed, and none resumes another", func(t *testing.T, q *queue.Queue[string]) {
+		{"each reason is resumed separately", func(t *testing.T, q *queue.Queue[string]) {
 			q.Add("a/1")
-			q.Hold("a", "syncing")
-			q.Hold("a", "degraded")
+			q.Pause("a", "syncing")
+			q.Pause("a", "degraded")
 			next := get(q)
 			q.Resume("a", "degraded")
 			q.Resume("a", "degraded")
@@ -46,15 +46,15 @@ func TestHold(t *testing.T) {
 			q.Resume("a", "syncing")
 			next.returns(t, got{item: "a/1"})
 		}},
-		{"a reason holds once, however often it is given", func(t *testing.T, q *queue.Queue[string]) {
+		{"pausing twice for one reason is the same as once", func(t *testing.T, q *queue.Queue[string]) {
 			q.Add("a/1")
-			q.Hold("a", "syncing")
-			q.Hold("a", "syncing")
+			q.Pause("a", "syncing")
+			q.Pause("a", "syncing")
 			q.Resume("a", "syncing")
 			wantNext(t, q, "a/1")
 		}},
-		{"a held cluster's requests deduplicate, are raised and fall due", func(t *testing.T, q *queue.Queue[string]) {
-			q.Hold("a", "degraded")
+		{"requests of a paused cluster are deduplicated, raised and become due", func(t *testing.T, q *queue.Queue[string]) {
+			q.Pause("a", "degraded")
 			q.AddWithOpts(opts{}, "a/1", "a/2", "a/1")
 			q.AddWithOpts(opts{Priority: new(3)}, "a/2")
 			q.AddAfter("a/3", time.Second)
@@ -66,10 +66,10 @@ func TestHold(t *testing.T) {
 			get(q).returns(t, got{item: "a/2", priority: 3})
 			wantNext(t, q, "a/1", "a/3")
 		}},
-		{"a request with a worker may finish and be added again", func(t *testing.T, q *queue.Queue[string]) {
+		{"a request with a worker finishes and is added again", func(t *testing.T, q *queue.Queue[string]) {
 			q.Add("a/1")
 			wantNext(t, q, "a/1")
-			q.Hold("a", "degraded")
+			q.Pause("a", "degraded")
 			q.Add("a/1")
 			q.Done("a/1")
 			next := get(q)
@@ -77,8 +77,8 @@ func TestHold(t *testing.T) {
 			q.Resume("a", "degraded")
 			next.returns(t, got{item: "a/1"})
 		}},
-		{"Resume wakes as many workers as there are requests", func(t *testing.T, q *queue.Queue[string]) {
-			q.Hold("a", "syncing")
+		{"Resume wakes one worker for each request", func(t *testing.T, q *queue.Queue[string]) {
+			q.Pause("a", "syncing")
 			q.AddWithOpts(opts{}, "a/1", "a/2", "a/3")
 			workers := []getting{get(q), get(q), get(q), get(q)}
 			q.Resume("a", "syncing")
@@ -88,14 +88,14 @@ func TestHold(t *testing.T) {
 				<-w.result
 			}
 		}},
-		{"the local cluster can be held", func(t *testing.T, q *queue.Queue[string]) {
+		{"the local cluster can be paused", func(t *testing.T, q *queue.Queue[string]) {
 			q.AddWithOpts(opts{}, "1", "a/1")
-			q.Hold("", "syncing")
+			q.Pause("", "syncing")
 			wantNext(t, q, "a/1")
 			get(q).blocks(t)
 		}},
-		{"nothing remains of a hold that was resumed", func(t *testing.T, q *queue.Queue[string]) {
-			q.Hold("a", "syncing")
+		{"no state remains after Resume", func(t *testing.T, q *queue.Queue[string]) {
+			q.Pause("a", "syncing")
 			q.Resume("a", "syncing")
 			q.Resume("b", "syncing")
 			wantKnownClusters(t, q, 0)
@@ -114,7 +114,7 @@ func TestDrop(t *testing.T) {
 		name string
 		run  func(t *testing.T, q *queue.Queue[string])
 	}{
-		{"all that a cluster has queued goes, and nothing of others", func(t *testing.T, q *queue.Queue[string]) {
+		{"removes all requests of the cluster, and none of others", func(t *testing.T, q *queue.Queue[string]) {
 			q.AddWithOpts(opts{}, "a/1", "a/2", "b/1")
 			q.AddWithOpts(opts{Priority: new(4)}, "a/high")
 			q.AddAfter("a/later", time.Second)
@@ -125,26 +125,26 @@ func TestDrop(t *testing.T) {
 			wantKnownClusters(t, q, 1)
 			wantLen(t, q, 1)
 			if n := q.NumRequeues("a/failed"); n != 0 {
-				t.Fatalf("got %d requeues, want the rate limiter to have forgotten", n)
+				t.Fatalf("got %d requeues, want none", n)
 			}
 			wantNext(t, q, "b/1")
 			time.Sleep(time.Second)
 			wantNext(t, q, "b/later")
 			get(q).blocks(t)
 		}},
-		{"a cluster that nothing is known of can be dropped", func(t *testing.T, q *queue.Queue[string]) {
+		{"an unknown cluster", func(t *testing.T, q *queue.Queue[string]) {
 			q.Drop("a")
 			wantKnownClusters(t, q, 0)
 		}},
-		{"holds end", func(t *testing.T, q *queue.Queue[string]) {
-			q.Hold("a", "syncing")
-			q.Hold("a", "degraded")
+		{"ends pauses", func(t *testing.T, q *queue.Queue[string]) {
+			q.Pause("a", "syncing")
+			q.Pause("a", "degraded")
 			q.Drop("a")
 			wantKnownClusters(t, q, 0)
 			q.Add("a/1")
 			wantNext(t, q, "a/1")
 		}},
-		{"a worker's requeue after an error is ignored", func(t *testing.T, q *queue.Queue[string]) {
+		{"a requeue after an error is ignored", func(t *testing.T, q *queue.Queue[string]) {
 			q.Add("a/1")
 			wantNext(t, q, "a/1")
 			q.Drop("a")
@@ -155,7 +155,7 @@ func TestDrop(t *testing.T) {
 				t.Fatalf("got %d requeues, want none", n)
 			}
 		}},
-		{"a worker's RequeueAfter is ignored", func(t *testing.T, q *queue.Queue[string]) {
+		{"a requeue with RequeueAfter is ignored", func(t *testing.T, q *queue.Queue[string]) {
 			q.Add("a/1")
 			wantNext(t, q, "a/1")
 			q.Drop("a")
@@ -166,7 +166,7 @@ func TestDrop(t *testing.T) {
 			time.Sleep(time.Hour)
 			next.blocks(t)
 		}},
-		{"what was added before Drop to a request with a worker goes", func(t *testing.T, q *queue.Queue[string]) {
+		{"removes adds of a request that a worker has", func(t *testing.T, q *queue.Queue[string]) {
 			q.AddWithOpts(opts{}, "a/1", "a/2")
 			wantNext(t, q, "a/1", "a/2")
 			q.Add("a/1")
@@ -178,7 +178,7 @@ func TestDrop(t *testing.T) {
 			q.Done("a/2")
 			wantKnownClusters(t, q, 0)
 		}},
-		{"a plain add of a request with a worker is the cluster's return", func(t *testing.T, q *queue.Queue[string]) {
+		{"a plain add of a request that a worker has is new", func(t *testing.T, q *queue.Queue[string]) {
 			q.Add("a/1")
 			wantNext(t, q, "a/1")
 			q.Drop("a")
@@ -194,20 +194,20 @@ func TestDrop(t *testing.T) {
 			time.Sleep(time.Second)
 			next.returns(t, got{item: "a/1"})
 		}},
-		{"any add of a source is the cluster's return, also delayed or rate limited", func(t *testing.T, q *queue.Queue[string]) {
+		{"any add from a source is new, also delayed or rate limited", func(t *testing.T, q *queue.Queue[string]) {
 			q.AddWithOpts(opts{}, "a/1", "a/2")
 			wantNext(t, q, "a/1", "a/2")
 			q.Drop("a")
 			q.AddFromSource(opts{After: time.Second}, "a/1")
 			q.AddFromSource(opts{RateLimited: true}, "a/2")
-			q.AddRateLimited("a/1") // the old run's
+			q.AddRateLimited("a/1") // requeue of the first reconcile
 			wantDepth(t, q, "a", queue.Depth{Delayed: 2, Processing: 2})
 			q.Done("a/1")
 			q.Done("a/2")
 			time.Sleep(time.Second)
 			wantNext(t, q, "a/2", "a/1")
 		}},
-		{"a request with no worker is new at once, however it is added", func(t *testing.T, q *queue.Queue[string]) {
+		{"any add of a request that no worker has is new", func(t *testing.T, q *queue.Queue[string]) {
 			q.AddWithOpts(opts{}, "a/1", "a/2")
 			wantNext(t, q, "a/1")
 			q.Drop("a")
@@ -216,7 +216,7 @@ func TestDrop(t *testing.T) {
 			time.Sleep(time.Second)
 			next.returns(t, got{item: "a/2"})
 		}},
-		{"after Done of the old run a requeue is a requeue", func(t *testing.T, q *queue.Queue[string]) {
+		{"requeues after Done are not ignored", func(t *testing.T, q *queue.Queue[string]) {
 			q.Add("a/1")
 			wantNext(t, q, "a/1")
 			q.Drop("a")
@@ -224,7 +224,7 @@ func TestDrop(t *testing.T) {
 			q.AddAfter("a/1", time.Second)
 			wantDepth(t, q, "a", queue.Depth{Delayed: 1})
 		}},
-		{"a request can be dropped, come back and be dropped again in one run", func(t *testing.T, q *queue.Queue[string]) {
+		{"drop, add and drop again during one reconcile", func(t *testing.T, q *queue.Queue[string]) {
 			q.Add("a/1")
 			wantNext(t, q, "a/1")
 			q.Drop("a")
@@ -234,7 +234,7 @@ func TestDrop(t *testing.T) {
 			q.Done("a/1")
 			wantKnownClusters(t, q, 0)
 		}},
-		{"a worker can ask whether it happened since it was handed a request", func(t *testing.T, q *queue.Queue[string]) {
+		{"Dropped reports a drop since Get", func(t *testing.T, q *queue.Queue[string]) {
 			q.AddWithOpts(opts{}, "a/1", "a/2", "b/1")
 			wantNext(t, q, "a/1", "b/1")
 			wantDropped(t, q)
@@ -247,7 +247,7 @@ func TestDrop(t *testing.T) {
 			wantNext(t, q, "a/1")
 			wantDropped(t, q)
 		}},
-		{"workers of before count towards the cap of the cluster that returned", func(t *testing.T, q *queue.Queue[string]) {
+		{"workers from before Drop count towards the limit", func(t *testing.T, q *queue.Queue[string]) {
 			q.AddWithOpts(opts{}, "a/1", "a/2")
 			wantNext(t, q, "a/1", "a/2")
 			q.Drop("a")
@@ -257,10 +257,10 @@ func TestDrop(t *testing.T) {
 			q.Done("a/1")
 			next.returns(t, got{item: "a/3"})
 		}},
-		{"a cluster that returns is held by new holds only", func(t *testing.T, q *queue.Queue[string]) {
-			q.Hold("a", "degraded")
+		{"pauses from before Drop do not apply afterwards", func(t *testing.T, q *queue.Queue[string]) {
+			q.Pause("a", "degraded")
 			q.Drop("a")
-			q.Hold("a", "syncing")
+			q.Pause("a", "syncing")
 			q.Add("a/1")
 			next := get(q)
 			next.blocks(t)
@@ -276,7 +276,7 @@ func TestDrop(t *testing.T) {
 	}
 }
 
-func TestTheCapCanBeChangedWhileWorkersWait(t *testing.T) {
+func TestSetMaxPerCluster(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := newQueue(t, queue.Options[string]{})
 		q.AddWithOpts(opts{}, "a/1", "a/2", "a/3", "a/4", "b/1")
@@ -319,7 +319,7 @@ func TestDepth(t *testing.T) {
 	})
 }
 
-func TestNothingRemainsOfAClusterThatHasNoRequests(t *testing.T) {
+func TestIdleClustersAreForgotten(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := newQueue(t, queue.Options[string]{})
 		q.AddWithOpts(opts{}, "a/1", "b/1", "1")
@@ -334,7 +334,7 @@ func TestNothingRemainsOfAClusterThatHasNoRequests(t *testing.T) {
 func wantKnownClusters(t *testing.T, q *queue.Queue[string], want int) {
 	t.Helper()
 	if n := q.KnownClusters(); n != want {
-		t.Fatalf("the queue keeps state of %d clusters, want %d", n, want)
+		t.Fatalf("the queue has state of %d clusters, want %d", n, want)
 	}
 }
 

@@ -18,22 +18,22 @@ import (
 	"github.com/rollcall-dev/rollcall/pkg/mc/queue"
 )
 
-// TestConcurrentUse has workers, sources and owners of holds use one queue at
-// once. At any time no request is with two workers and no cluster is over its
-// cap. In the end all that was added is served, and nothing is left.
+// TestConcurrentUse calls all methods concurrently. At any time no request has
+// two workers and no cluster exceeds its limit. In the end all requests have been
+// served and no state remains.
 func TestConcurrentUse(t *testing.T) {
 	seed := rand.Uint64()
 	t.Logf("seed: %d", seed)
 	synctest.Test(t, func(t *testing.T) {
 		metrics := newFakeMetrics()
 		q := newQueue(t, queue.Options[string]{
-			MaxPerCluster:  testCap,
+			MaxPerCluster:  testLimit,
 			MetricProvider: fakePriorityMetrics{metrics},
 		})
 		workers := startCheckedWorkers(t, q, seed)
-		useFromAllSides(q, seed)
+		callConcurrently(q, seed)
 
-		time.Sleep(time.Hour) // for every delay and backoff to end
+		time.Sleep(time.Hour) // until every delay and backoff has ended
 		synctest.Wait()
 		wantLen(t, q, 0)
 		wantKnownClusters(t, q, 0)
@@ -49,11 +49,11 @@ func TestConcurrentUse(t *testing.T) {
 
 const (
 	testClusters = 5
-	testCap      = 3
+	testLimit    = 3
 )
 
-// startCheckedWorkers starts workers that fail one request in four, and that
-// check what they get.
+// startCheckedWorkers starts workers that check the requests they get. One
+// request in four fails.
 func startCheckedWorkers(t *testing.T, q *queue.Queue[string], seed uint64) *sync.WaitGroup {
 	var busy sync.Map // requests that a worker has
 	var perCluster [testClusters]atomic.Int64
@@ -67,11 +67,11 @@ func startCheckedWorkers(t *testing.T, q *queue.Queue[string], seed uint64) *syn
 					return
 				}
 				if _, twice := busy.LoadOrStore(item, true); twice {
-					t.Errorf("%s is with two workers", item)
+					t.Errorf("%s has two workers", item)
 				}
 				cluster := &perCluster[item[0]-'0']
-				if n := cluster.Add(1); n > testCap {
-					t.Errorf("cluster %c holds %d workers, want %d at most", item[0], n, testCap)
+				if n := cluster.Add(1); n > testLimit {
+					t.Errorf("cluster %c has %d workers, want %d at most", item[0], n, testLimit)
 				}
 				if r.IntN(4) == 0 {
 					q.AddRateLimited(item)
@@ -87,9 +87,9 @@ func startCheckedWorkers(t *testing.T, q *queue.Queue[string], seed uint64) *syn
 	return &workers
 }
 
-// useFromAllSides adds, holds, resumes and drops, and returns when all of that
-// is over.
-func useFromAllSides(q *queue.Queue[string], seed uint64) {
+// callConcurrently adds, pauses, resumes and drops, and returns when all calls
+// have returned.
+func callConcurrently(q *queue.Queue[string], seed uint64) {
 	var users sync.WaitGroup
 	use := func(stream uint64, call func(*rand.Rand, multicluster.ClusterName)) {
 		users.Go(func() {
@@ -97,7 +97,7 @@ func useFromAllSides(q *queue.Queue[string], seed uint64) {
 			for i := range 1000 {
 				call(r, multicluster.ClusterName(strconv.Itoa(r.IntN(testClusters))))
 				if i%50 == 0 {
-					time.Sleep(time.Millisecond) // for delays to end meanwhile
+					time.Sleep(time.Millisecond) // so that some delays end
 				}
 			}
 		})
@@ -111,9 +111,9 @@ func useFromAllSides(q *queue.Queue[string], seed uint64) {
 			q.Len()
 		})
 	}
-	for stream, reason := range []queue.HoldReason{"syncing", "degraded"} {
+	for stream, reason := range []queue.PauseReason{"syncing", "degraded"} {
 		use(200+uint64(stream), func(_ *rand.Rand, cluster multicluster.ClusterName) {
-			q.Hold(cluster, reason)
+			q.Pause(cluster, reason)
 			q.Depth(cluster)
 			q.Resume(cluster, reason)
 		})
@@ -124,9 +124,9 @@ func useFromAllSides(q *queue.Queue[string], seed uint64) {
 	users.Wait()
 }
 
-// TestADroppedClusterIsNotServed drops a cluster under busy workers. Nothing
-// that was added before may be handed out after Drop has returned.
-func TestADroppedClusterIsNotServed(t *testing.T) {
+// TestDropWhileBusy drops a cluster while workers are busy. No request that was
+// added before may be handed out after Drop has returned.
+func TestDropWhileBusy(t *testing.T) {
 	q := newQueue(t, queue.Options[string]{})
 	var dropped atomic.Bool
 	taken := make(chan string)
@@ -157,19 +157,19 @@ func TestADroppedClusterIsNotServed(t *testing.T) {
 	<-taken
 	q.Drop("gone")
 	dropped.Store(true)
-	q.Add("stays/1")
-	for clusterOf(<-taken) != "stays" {
+	q.Add("other/1")
+	for clusterOf(<-taken) != "other" {
 	}
 	q.ShutDown()
 	workers.Wait()
 }
 
-// TestShutDownWhileWorkersAreBusy ends a queue at any moment of its use.
-func TestShutDownWhileWorkersAreBusy(t *testing.T) {
+// TestShutDownWhileBusy shuts a queue down while workers are busy.
+func TestShutDownWhileBusy(t *testing.T) {
 	for range 50 {
 		q := queue.New("", queue.Options[string]{ClusterOf: clusterOf, MaxPerCluster: 2})
-		q.Hold("held", "syncing")
-		q.Add("held/1")
+		q.Pause("paused", "syncing")
+		q.Add("paused/1")
 		var workers sync.WaitGroup
 		started := make(chan struct{}, 8)
 		for i := range 8 {

@@ -20,8 +20,8 @@ import (
 	"github.com/rollcall-dev/rollcall/pkg/mc/queue"
 )
 
-// runController runs controller-runtime's controller on a queue, in a bubble.
-// It returns the queue, and a function that stops the controller and waits.
+// runController runs controller-runtime's controller on a queue, in a synctest
+// bubble. It returns the queue and a function that stops the controller.
 func runController(t *testing.T, options controller.TypedOptions[string], maxPerCluster int, do reconcile.TypedFunc[string]) (*queue.Queue[string], func()) {
 	t.Helper()
 	var q *queue.Queue[string]
@@ -102,7 +102,7 @@ func TestControllerRetriesAndRequeues(t *testing.T) {
 	})
 }
 
-func TestAClusterThatHangsLeavesAWorkerForTheOthers(t *testing.T) {
+func TestControllerWithHangingCluster(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var done reconciles
 		q, stop := runController(t, controller.TypedOptions[string]{MaxConcurrentReconciles: 4}, 3,
@@ -127,7 +127,7 @@ func TestAClusterThatHangsLeavesAWorkerForTheOthers(t *testing.T) {
 	})
 }
 
-func TestADroppedClusterIsNotRetried(t *testing.T) {
+func TestControllerIgnoresRequeueAfterDrop(t *testing.T) {
 	for _, tc := range []struct {
 		name   string
 		result reconcile.Result
@@ -162,7 +162,7 @@ func TestADroppedClusterIsNotRetried(t *testing.T) {
 				q.Add("a/1")
 				synctest.Wait()
 				if n := started.of("a/1"); n != 2 {
-					t.Fatalf("reconciled %d times after the cluster's return, want twice", n)
+					t.Fatalf("reconciled %d times after the second add, want twice", n)
 				}
 				stop()
 			})
@@ -170,11 +170,11 @@ func TestADroppedClusterIsNotRetried(t *testing.T) {
 	}
 }
 
-func TestAControllerStopsWithAHeldCluster(t *testing.T) {
+func TestControllerStopsWithPausedCluster(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q, stop := runController(t, controller.TypedOptions[string]{MaxConcurrentReconciles: 2}, 1,
 			func(context.Context, string) (reconcile.Result, error) { return reconcile.Result{}, nil })
-		q.Hold("a", "degraded")
+		q.Pause("a", "degraded")
 		q.AddWithOpts(opts{}, "a/1", "a/2")
 		q.AddAfter("a/3", time.Hour)
 		stop()

@@ -5,26 +5,28 @@ package queue
 
 import "github.com/prometheus/client_golang/prometheus"
 
-// KnownClusters returns how many clusters the queue keeps state of.
+// DepthMetric lets tests implement a depth metric by priority.
+type DepthMetric = depthMetric
+
+// KnownClusters returns the number of clusters that the queue has state of.
 func (q *Queue[request]) KnownClusters() int {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	return len(q.clusters)
 }
 
-// Accounts returns how many accounts of worker time the queue keeps: one for
-// each cluster and priority, and one for each priority.
+// Accounts returns the number of subqueues and priority levels.
 func (q *Queue[request]) Accounts() int {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	n := len(q.bands)
+	n := len(q.levels)
 	for _, c := range q.clusters {
-		n += len(c.lanes)
+		n += len(c.subqueues)
 	}
 	return n
 }
 
-// NewPrometheusMetrics finds or adds the workqueue metrics in a registry.
-func NewPrometheusMetrics(registry prometheus.Registerer) (MetricsProviderWithPriority, error) {
+// NewPrometheusMetrics exports newPrometheusMetrics.
+func NewPrometheusMetrics(registry prometheus.Registerer) (priorityMetricsProvider, error) {
 	return newPrometheusMetrics(registry)
 }

@@ -5,37 +5,37 @@ package queue
 
 import stdheap "container/heap"
 
-// ordered is what a heap holds. An element is in one heap at a time.
-type ordered[E any] interface {
-	// before tells whether the element goes ahead of another of its heap.
+// heap is a binary heap whose elements know their position, so that each can be
+// moved or removed in logarithmic time.
+type heap[E element[E]] []E
+
+// element is an element of a heap. It is in one heap at a time.
+type element[E any] interface {
+	// before reports whether the element precedes another one of its heap.
 	before(E) bool
-	// slot is where the element keeps its place in the heap, counted from 1.
-	// It is 0 while the element is in none.
-	slot() *int
+	// position points to the element's index in the heap, counted from 1. It is
+	// 0 while the element is in no heap.
+	position() *int
 }
 
-// heap is a binary heap whose elements know their place, so that any of them
-// can be moved or removed in logarithmic time.
-type heap[E ordered[E]] []E
-
 func (h *heap[E]) insert(e E) { stdheap.Push(h, e) }
-func (h *heap[E]) remove(e E) { stdheap.Remove(h, *e.slot()-1) }
-func (h *heap[E]) fix(e E)    { stdheap.Fix(h, *e.slot()-1) }
+func (h *heap[E]) remove(e E) { stdheap.Remove(h, *e.position()-1) }
+func (h *heap[E]) fix(e E)    { stdheap.Fix(h, *e.position()-1) }
 
-// Len, Less, Swap, Push and Pop are for container/heap alone.
+// Len, Less, Swap, Push and Pop are only for container/heap.
 
 func (h heap[E]) Len() int           { return len(h) }
 func (h heap[E]) Less(i, j int) bool { return h[i].before(h[j]) }
 
 func (h heap[E]) Swap(i, j int) {
 	h[i], h[j] = h[j], h[i]
-	*h[i].slot(), *h[j].slot() = i+1, j+1
+	*h[i].position(), *h[j].position() = i+1, j+1
 }
 
 func (h *heap[E]) Push(x any) {
 	e := x.(E)
 	*h = append(*h, e)
-	*e.slot() = len(*h)
+	*e.position() = len(*h)
 }
 
 func (h *heap[E]) Pop() any {
@@ -43,6 +43,6 @@ func (h *heap[E]) Pop() any {
 	e := (*h)[last]
 	clear((*h)[last:])
 	*h = (*h)[:last]
-	*e.slot() = 0
+	*e.position() = 0
 	return e
 }

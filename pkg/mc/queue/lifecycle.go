@@ -3,30 +3,26 @@
 
 package queue
 
-import (
-	"time"
-
-	"k8s.io/utils/clock"
-)
+import "time"
 
 const (
 	metricsPeriod = 500 * time.Millisecond
 	logPeriod     = 10 * time.Second
 )
 
-// phase is how far a queue is on its way to its end.
+// phase is the phase of a queue's shutdown.
 type phase int
 
 const (
 	open     phase = iota
-	draining       // takes no adds, and hands out what it has
-	closed         // hands out nothing
+	draining       // adds are ignored, Get returns what is due
+	closed         // Get returns nothing
 )
 
-// ShutDown ends the queue. Whoever waits in Get returns, what is queued is
-// abandoned, and later adds are ignored. The queue's goroutine has ended when
-// ShutDown returns. It may be called more than once, and cuts a
-// ShutDownWithDrain short.
+// ShutDown ends the queue. Blocked calls of Get return, queued requests are
+// discarded, and later adds are ignored. The goroutine of the queue has ended
+// when ShutDown returns. ShutDown may be called more than once, and ends a
+// ShutDownWithDrain early.
 func (q *Queue[request]) ShutDown() {
 	q.stopLoop()
 	q.mu.Lock()
@@ -36,10 +32,10 @@ func (q *Queue[request]) ShutDown() {
 	q.changed.Broadcast()
 }
 
-// ShutDownWithDrain ends the queue once workers have taken all that they may
-// take, and are Done with it. It waits for that. Adds are ignored from the
-// start. Delayed requests and those of held clusters are abandoned, as they
-// would keep it waiting. (controller-runtime's queue does not drain.)
+// ShutDownWithDrain ends the queue after workers have taken all requests that
+// are due and are Done with them. It blocks until then; adds are ignored from
+// the start. Requests that are delayed or of a paused cluster are discarded.
+// Unlike this method, that of controller-runtime's queue does not drain.
 func (q *Queue[request]) ShutDownWithDrain() {
 	q.stopLoop()
 	q.mu.Lock()
@@ -52,7 +48,7 @@ func (q *Queue[request]) ShutDownWithDrain() {
 	}
 }
 
-// ShuttingDown tells whether ShutDown or ShutDownWithDrain has been called.
+// ShuttingDown reports whether ShutDown or ShutDownWithDrain has been called.
 func (q *Queue[request]) ShuttingDown() bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -60,16 +56,16 @@ func (q *Queue[request]) ShuttingDown() bool {
 	return q.phase != open
 }
 
-// wakeLocked wakes those who wait for what has changed. One worker is enough
-// while the queue is open: it wakes the next if there is more to take.
+// wakeLocked wakes blocked callers after a change. While the queue is open it
+// wakes one worker, which wakes the next one if there is more to take.
 func (q *Queue[request]) wakeLocked() {
 	if q.phase == open {
-		if len(q.turns) > 0 {
+		if len(q.ready) > 0 {
 			q.changed.Signal()
 		}
 		return
 	}
-	if len(q.turns) == 0 && q.processing == 0 {
+	if len(q.ready) == 0 && q.processing == 0 {
 		q.phase = closed
 	}
 	q.changed.Broadcast()
@@ -80,23 +76,18 @@ func (q *Queue[request]) stopLoop() {
 	q.loop.Wait()
 }
 
-// run promotes delayed entries when they are due, and keeps metrics and the
-// log up to date.
+// run makes delayed entries waiting when they are due, and updates metrics and
+// the log, until the queue is shut down.
 func (q *Queue[request]) run() {
-	timer := q.clock.NewTimer(time.Hour)
+	timer := time.NewTimer(0)
 	defer timer.Stop()
-	timer.Stop()
 
 	var metricsTick, logTick <-chan time.Time
 	if q.metrics != nil {
-		ticker := q.clock.NewTicker(metricsPeriod)
-		defer ticker.Stop()
-		metricsTick = ticker.C()
+		metricsTick = time.Tick(metricsPeriod)
 	}
 	if q.log.GetSink() != nil {
-		ticker := q.clock.NewTicker(logPeriod)
-		defer ticker.Stop()
-		logTick = ticker.C()
+		logTick = time.Tick(logPeriod)
 	}
 
 	for {
@@ -109,29 +100,28 @@ func (q *Queue[request]) run() {
 			q.logState()
 		case <-q.rescheduled:
 			q.promote(timer)
-		case <-timer.C():
+		case <-timer.C:
 			q.promote(timer)
 		}
 	}
 }
 
-// promote makes delayed entries wait for a worker whose time has come, and
-// sets the timer to the next.
-func (q *Queue[request]) promote(timer clock.Timer) {
+// promote makes the delayed entries waiting that are due, and sets the timer for
+// the next one.
+func (q *Queue[request]) promote(timer *time.Timer) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 
-	timer.Stop()
-	now := q.clock.Now()
+	now := time.Now()
 	for len(q.delayed) > 0 {
 		e := q.delayed[0]
 		if wait := e.readyAt.Sub(now); wait > 0 {
 			timer.Reset(wait)
 			return
 		}
-		e.seq = q.nextSeqLocked()
+		e.sequence = q.nextSequenceLocked()
 		q.readyLocked(e)
-		q.settleLocked(e.cluster)
+		q.updateLocked(e.cluster)
 	}
 }
 

@@ -12,7 +12,6 @@ import (
 
 	"github.com/go-logr/logr/funcr"
 	"go.uber.org/goleak"
-	clocktesting "k8s.io/utils/clock/testing"
 
 	"github.com/rollcall-dev/rollcall/pkg/mc/multicluster"
 	"github.com/rollcall-dev/rollcall/pkg/mc/queue"
@@ -23,27 +22,27 @@ func TestShutDown(t *testing.T) {
 		name string
 		run  func(t *testing.T, q *queue.Queue[string])
 	}{
-		{"ShutDown can be repeated", func(t *testing.T, q *queue.Queue[string]) {
+		{"ShutDown can be called again", func(t *testing.T, q *queue.Queue[string]) {
 			q.ShutDown()
 			q.ShutDownWithDrain()
 			q.ShutDown()
 			get(q).returns(t, got{shutdown: true})
 		}},
-		{"ShutDown does not wait for held, capped or delayed requests", func(t *testing.T, q *queue.Queue[string]) {
-			q.Hold("held", "syncing")
-			q.AddWithOpts(opts{}, "held/1", "capped/1", "capped/2")
+		{"ShutDown does not wait for requests that cannot be served", func(t *testing.T, q *queue.Queue[string]) {
+			q.Pause("paused", "syncing")
+			q.AddWithOpts(opts{}, "paused/1", "limited/1", "limited/2")
 			q.AddAfter("later/1", time.Hour)
-			wantNext(t, q, "capped/1")
+			wantNext(t, q, "limited/1")
 			worker := get(q)
 			worker.blocks(t)
 			q.ShutDown()
 			worker.returns(t, got{shutdown: true})
 		}},
-		{"all other calls do nothing after ShutDown, and do not block", func(t *testing.T, q *queue.Queue[string]) {
+		{"calls after ShutDown do nothing and do not block", func(t *testing.T, q *queue.Queue[string]) {
 			q.AddWithOpts(opts{}, "a/1", "a/2")
 			wantNext(t, q, "a/1")
 			q.ShutDown()
-			q.Hold("a", "degraded")
+			q.Pause("a", "degraded")
 			q.Resume("a", "degraded")
 			q.Done("a/1")
 			q.Drop("a")
@@ -51,7 +50,7 @@ func TestShutDown(t *testing.T) {
 			wantLen(t, q, 0)
 			wantKnownClusters(t, q, 0)
 		}},
-		{"ShutDownWithDrain waits until workers have done what is due", func(t *testing.T, q *queue.Queue[string]) {
+		{"ShutDownWithDrain waits until due requests are done", func(t *testing.T, q *queue.Queue[string]) {
 			q.AddWithOpts(opts{}, "a/1", "b/1")
 			wantNext(t, q, "a/1")
 			q.Add("a/1")
@@ -70,15 +69,15 @@ func TestShutDown(t *testing.T) {
 			<-drained
 			waiting.returns(t, got{shutdown: true})
 		}},
-		{"ShutDownWithDrain does not wait for held or delayed requests", func(t *testing.T, q *queue.Queue[string]) {
-			q.Hold("held", "syncing")
-			q.Add("held/1")
+		{"ShutDownWithDrain does not wait for paused or delayed requests", func(t *testing.T, q *queue.Queue[string]) {
+			q.Pause("paused", "syncing")
+			q.Add("paused/1")
 			q.AddAfter("later/1", time.Hour)
 			<-drain(q)
-			q.Resume("held", "syncing")
+			q.Resume("paused", "syncing")
 			get(q).returns(t, got{shutdown: true})
 		}},
-		{"ShutDownWithDrain waits for requests of a cluster at its cap", func(t *testing.T, q *queue.Queue[string]) {
+		{"ShutDownWithDrain waits for a cluster at its limit", func(t *testing.T, q *queue.Queue[string]) {
 			q.AddWithOpts(opts{}, "a/1", "a/2")
 			wantNext(t, q, "a/1")
 			drained := drain(q)
@@ -87,14 +86,14 @@ func TestShutDown(t *testing.T) {
 			wantServed(t, q, "a/2")
 			<-drained
 		}},
-		{"ShutDownWithDrain ends when what it waits for is dropped", func(t *testing.T, q *queue.Queue[string]) {
+		{"ShutDownWithDrain ends when the remaining cluster is dropped", func(t *testing.T, q *queue.Queue[string]) {
 			q.AddWithOpts(opts{}, "a/1", "a/2")
 			drained := drain(q)
 			wantOpen(t, drained)
 			q.Drop("a")
 			<-drained
 		}},
-		{"ShutDown cuts ShutDownWithDrain short", func(t *testing.T, q *queue.Queue[string]) {
+		{"ShutDown ends ShutDownWithDrain", func(t *testing.T, q *queue.Queue[string]) {
 			q.Add("a/1")
 			wantNext(t, q, "a/1")
 			drained := drain(q)
@@ -111,7 +110,7 @@ func TestShutDown(t *testing.T) {
 	}
 }
 
-// drain calls ShutDownWithDrain, and closes the channel when it has returned.
+// drain calls ShutDownWithDrain and closes the channel when it has returned.
 func drain(q *queue.Queue[string]) <-chan struct{} {
 	drained := make(chan struct{})
 	go func() {
@@ -132,7 +131,7 @@ func wantOpen(t *testing.T, drained <-chan struct{}) {
 	}
 }
 
-func TestNoGoroutineIsLeftOnceShutDownHasReturned(t *testing.T) {
+func TestShutDownStopsGoroutine(t *testing.T) {
 	for name, shutDown := range map[string]func(*queue.Queue[string]){
 		"ShutDown":          (*queue.Queue[string]).ShutDown,
 		"ShutDownWithDrain": (*queue.Queue[string]).ShutDownWithDrain,
@@ -144,7 +143,7 @@ func TestNoGoroutineIsLeftOnceShutDownHasReturned(t *testing.T) {
 				Log:       funcr.New(func(string, string) {}, funcr.Options{Verbosity: 5}),
 			})
 			for _, cluster := range []string{"a", "b", "c"} {
-				q.Hold(multicluster.ClusterName(cluster), "syncing")
+				q.Pause(multicluster.ClusterName(cluster), "syncing")
 				q.Add(cluster + "/1")
 				q.AddAfter(cluster+"/2", time.Hour)
 			}
@@ -154,27 +153,14 @@ func TestNoGoroutineIsLeftOnceShutDownHasReturned(t *testing.T) {
 	}
 }
 
-func TestOneGoroutineServesAllClusters(t *testing.T) {
+func TestOneGoroutinePerQueue(t *testing.T) {
 	q := newQueue(t, queue.Options[string]{})
 	before := goleak.IgnoreCurrent()
 	for i := range 1000 {
 		q.AddAfter(fmt.Sprintf("%d/1", i), time.Hour)
-		q.Hold(multicluster.ClusterName(fmt.Sprint(i)), "syncing")
+		q.Pause(multicluster.ClusterName(fmt.Sprint(i)), "syncing")
 	}
 	goleak.VerifyNone(t, before)
-}
-
-func TestTimeIsThatOfTheClock(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		clock := clocktesting.NewFakeClock(time.Now())
-		q := newQueue(t, queue.Options[string]{Clock: clock})
-		q.AddAfter("a", time.Hour)
-		next := get(q)
-		clock.Step(time.Hour - 1)
-		next.blocks(t)
-		clock.Step(1)
-		next.returns(t, got{item: "a"})
-	})
 }
 
 func TestLog(t *testing.T) {
@@ -188,7 +174,7 @@ func TestLog(t *testing.T) {
 		wantNext(t, q, "a/1")
 		time.Sleep(10 * time.Second)
 		synctest.Wait()
-		q.Hold("a", "degraded")
+		q.Pause("a", "degraded")
 		q.Resume("a", "degraded")
 		q.Resume("a", "degraded")
 		q.Drop("a")
@@ -197,9 +183,9 @@ func TestLog(t *testing.T) {
 
 		for _, want := range []string{
 			`"msg"="Queue state" "clusters"=2 "waiting"=2 "delayed"=1 "processing"=1`,
-			`"msg"="Holding cluster" "cluster"="a" "reason"="degraded"`,
-			`"msg"="Resuming cluster" "cluster"="a" "reason"="degraded"`,
-			`"msg"="Dropped cluster" "cluster"="a" "requests"=2`,
+			`"msg"="Paused requests of cluster" "cluster"="a" "reason"="degraded"`,
+			`"msg"="Resumed requests of cluster" "cluster"="a" "reason"="degraded"`,
+			`"msg"="Dropped requests of cluster" "cluster"="a" "requests"=2`,
 		} {
 			if line := <-lines; !strings.HasSuffix(line, want) {
 				t.Errorf("got log %s, want it to end in %s", line, want)

@@ -23,8 +23,8 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// clusterOf reads requests such as "eu/a": request a of cluster eu. A request
-// without a slash is the local cluster's.
+// clusterOf returns the cluster of a request: "eu" for "eu/a", and the local
+// cluster for a request without a slash.
 func clusterOf(request string) multicluster.ClusterName {
 	name, _, ok := strings.Cut(request, "/")
 	if !ok {
@@ -33,8 +33,8 @@ func clusterOf(request string) multicluster.ClusterName {
 	return multicluster.ClusterName(name)
 }
 
-// newQueue returns a queue of requests as clusterOf reads them, which ends
-// with the test. Options with a nil ClusterOf get that one.
+// newQueue returns a queue that is shut down when the test ends. The default of
+// ClusterOf is clusterOf.
 func newQueue(t *testing.T, options queue.Options[string]) *queue.Queue[string] {
 	t.Helper()
 	if options.ClusterOf == nil {
@@ -45,7 +45,7 @@ func newQueue(t *testing.T, options queue.Options[string]) *queue.Queue[string] 
 	return q
 }
 
-// got is what a Get returned.
+// got is the result of a Get.
 type got struct {
 	item     string
 	priority int
@@ -55,7 +55,8 @@ type got struct {
 // getting is a Get that may still be blocked.
 type getting struct{ result chan got }
 
-// get calls GetWithPriority in a goroutine of its own. It needs a bubble.
+// get calls GetWithPriority in a goroutine of its own. It needs a synctest
+// bubble.
 func get(q priorityqueue.PriorityQueue[string]) getting {
 	synctest.Wait()
 	g := getting{result: make(chan got, 1)}
@@ -90,7 +91,7 @@ func (g getting) returns(t *testing.T, want got) {
 	}
 }
 
-// wantNext takes requests of priority 0, and is not Done with them.
+// wantNext gets requests of priority 0 without calling Done.
 func wantNext(t *testing.T, q priorityqueue.PriorityQueue[string], items ...string) {
 	t.Helper()
 	for _, item := range items {
@@ -98,7 +99,7 @@ func wantNext(t *testing.T, q priorityqueue.PriorityQueue[string], items ...stri
 	}
 }
 
-// wantServed takes requests of priority 0, and is Done with each before the next.
+// wantServed gets requests of priority 0 and calls Done with each before the next.
 func wantServed(t *testing.T, q priorityqueue.PriorityQueue[string], items ...string) {
 	t.Helper()
 	for _, item := range items {
@@ -123,8 +124,8 @@ func wantDepth(t *testing.T, q *queue.Queue[string], cluster multicluster.Cluste
 	}
 }
 
-// fakeMetrics is a provider for one queue. Gauges and counters add up, and
-// histograms keep the last observation.
+// fakeMetrics is a metrics provider for one queue. Histograms have the last
+// observation as their value.
 type fakeMetrics struct {
 	mu     sync.Mutex
 	values map[string]float64
@@ -134,7 +135,7 @@ func newFakeMetrics() *fakeMetrics {
 	return &fakeMetrics{values: map[string]float64{}}
 }
 
-// snapshot returns all values but those that are zero.
+// snapshot returns the values that are not zero.
 func (f *fakeMetrics) snapshot() map[string]float64 {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -186,10 +187,10 @@ func (f *fakeMetrics) NewLongestRunningProcessorSecondsMetric(string) workqueue.
 	return fakeMetric{f, "longest running"}
 }
 
-// fakePriorityMetrics tells the depth of priorities apart: "depth 10".
+// fakePriorityMetrics has the depth by priority, such as "depth 10".
 type fakePriorityMetrics struct{ *fakeMetrics }
 
-func (f fakePriorityMetrics) NewDepthMetricWithPriority(string) queue.DepthMetricWithPriority {
+func (f fakePriorityMetrics) NewDepthMetricWithPriority(string) queue.DepthMetric {
 	return fakeDepth(f)
 }
 

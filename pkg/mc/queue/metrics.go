@@ -8,15 +8,12 @@ import (
 
 	"github.com/go-logr/logr"
 	"k8s.io/client-go/util/workqueue"
-	"k8s.io/utils/clock"
 )
 
-// metrics updates the metrics of one queue, under its lock. A nil *metrics
-// does nothing, for a queue without a name.
+// metrics updates the metrics of one queue, under its lock. A queue without a
+// name has a nil *metrics, whose methods do nothing.
 type metrics[request comparable] struct {
-	clock clock.PassiveClock
-
-	depth          DepthMetricWithPriority
+	depth          depthMetric
 	adds, retries  workqueue.CounterMetric
 	latency        workqueue.HistogramMetric
 	workDuration   workqueue.HistogramMetric
@@ -26,19 +23,18 @@ type metrics[request comparable] struct {
 	inProcess map[*entry[request]]struct{}
 }
 
-func newMetrics[request comparable](name string, provider workqueue.MetricsProvider, clock clock.PassiveClock, log logr.Logger) *metrics[request] {
+func newMetrics[request comparable](name string, provider workqueue.MetricsProvider, log logr.Logger) *metrics[request] {
 	if name == "" {
 		return nil
 	}
 	if provider == nil {
 		registered, err := registeredMetrics()
 		if err != nil {
-			log.Error(err, "Some workqueue metrics of this queue are not exported")
+			log.Error(err, "Failed to register workqueue metrics, some metrics of the queue are missing", "queue", name)
 		}
 		provider = registered
 	}
 	m := &metrics[request]{
-		clock:          clock,
 		adds:           provider.NewAddsMetric(name),
 		retries:        provider.NewRetriesMetric(name),
 		latency:        provider.NewLatencyMetric(name),
@@ -47,7 +43,7 @@ func newMetrics[request comparable](name string, provider workqueue.MetricsProvi
 		longestRunning: provider.NewLongestRunningProcessorSecondsMetric(name),
 		inProcess:      map[*entry[request]]struct{}{},
 	}
-	if byPriority, ok := provider.(MetricsProviderWithPriority); ok {
+	if byPriority, ok := provider.(priorityMetricsProvider); ok {
 		m.depth = byPriority.NewDepthMetricWithPriority(name)
 	} else {
 		m.depth = plainDepth{provider.NewDepthMetric(name)}
@@ -55,17 +51,17 @@ func newMetrics[request comparable](name string, provider workqueue.MetricsProvi
 	return m
 }
 
-// added is called when an entry begins to wait for a worker.
+// added is called when an entry becomes waiting.
 func (m *metrics[request]) added(e *entry[request]) {
 	if m == nil {
 		return
 	}
-	e.addedAt = m.clock.Now()
+	e.addedAt = time.Now()
 	m.adds.Inc()
 	m.depth.Inc(e.priority)
 }
 
-// removed is called when an entry that waits is dropped.
+// removed is called when a waiting entry is dropped.
 func (m *metrics[request]) removed(e *entry[request]) {
 	if m == nil {
 		return
@@ -78,22 +74,22 @@ func (m *metrics[request]) got(e *entry[request]) {
 	if m == nil {
 		return
 	}
-	e.startedAt = m.clock.Now()
+	e.startedAt = time.Now()
 	m.depth.Dec(e.priority)
 	m.latency.Observe(e.startedAt.Sub(e.addedAt).Seconds())
 	m.inProcess[e] = struct{}{}
 }
 
-// done is called when a worker has done with an entry.
+// done is called when a worker is done with an entry.
 func (m *metrics[request]) done(e *entry[request]) {
 	if m == nil {
 		return
 	}
-	m.workDuration.Observe(m.clock.Since(e.startedAt).Seconds())
+	m.workDuration.Observe(time.Since(e.startedAt).Seconds())
 	delete(m.inProcess, e)
 }
 
-// raised is called when an entry that waits gets a higher priority.
+// raised is called when a waiting entry gets a higher priority.
 func (m *metrics[request]) raised(from, to int) {
 	if m == nil {
 		return
@@ -110,11 +106,11 @@ func (m *metrics[request]) retried() {
 	m.retries.Inc()
 }
 
-// updateUnfinished is called from time to time.
+// updateUnfinished is called periodically.
 func (m *metrics[request]) updateUnfinished() {
 	var total, longest time.Duration
 	for e := range m.inProcess {
-		age := m.clock.Since(e.startedAt)
+		age := time.Since(e.startedAt)
 		total += age
 		longest = max(longest, age)
 	}
@@ -122,8 +118,7 @@ func (m *metrics[request]) updateUnfinished() {
 	m.longestRunning.Set(longest.Seconds())
 }
 
-// plainDepth is a depth metric of a provider that does not tell priorities
-// apart.
+// plainDepth is the depth metric of a provider that does not know priorities.
 type plainDepth struct{ workqueue.GaugeMetric }
 
 func (d plainDepth) Inc(int) { d.GaugeMetric.Inc() }

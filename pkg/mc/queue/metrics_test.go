@@ -20,16 +20,16 @@ import (
 	"github.com/rollcall-dev/rollcall/pkg/mc/queue"
 )
 
-// TestSharedMetrics compares the metrics of both queues with what they should
-// be, for a provider that does not know priorities.
-func TestSharedMetrics(t *testing.T) {
+// TestMetricsCompatibility tests the metrics of this queue and of
+// controller-runtime's with a provider that does not know priorities.
+func TestMetricsCompatibility(t *testing.T) {
 	for _, tc := range []struct {
 		name string
 		run  func(t *testing.T, q priorityqueue.PriorityQueue[string])
 		want map[string]float64
 	}{
 		{
-			name: "a request counts once however often it is added",
+			name: "a request counts once, however often it is added",
 			run: func(t *testing.T, q priorityqueue.PriorityQueue[string]) {
 				q.Add("a")
 				q.AddWithOpts(opts{Priority: new(1)}, "a")
@@ -48,7 +48,7 @@ func TestSharedMetrics(t *testing.T) {
 			want: map[string]float64{"depth": 1, "adds": 1, "retries": 2},
 		},
 		{
-			name: "a delayed request that is made due counts one add",
+			name: "a delayed request that becomes due early counts one add",
 			run: func(t *testing.T, q priorityqueue.PriorityQueue[string]) {
 				q.AddAfter("a", time.Second)
 				q.Add("a")
@@ -59,7 +59,7 @@ func TestSharedMetrics(t *testing.T) {
 			want: map[string]float64{"depth": 1, "adds": 1, "retries": 1},
 		},
 		{
-			name: "latency runs from when a request is due to Get, and work from Get to Done",
+			name: "latency is from due to Get, work duration from Get to Done",
 			run: func(t *testing.T, q priorityqueue.PriorityQueue[string]) {
 				q.AddAfter("a", time.Second)
 				time.Sleep(4 * time.Second)
@@ -80,7 +80,7 @@ func TestSharedMetrics(t *testing.T) {
 			want: map[string]float64{"depth": 1, "adds": 2},
 		},
 		{
-			name: "work that is not Done is summed up every half second",
+			name: "unfinished work is updated every half second",
 			run: func(t *testing.T, q priorityqueue.PriorityQueue[string]) {
 				q.Add("a")
 				q.Add("b")
@@ -126,7 +126,7 @@ func TestDepthByPriority(t *testing.T) {
 		q.AddWithOpts(opts{Priority: new(7)}, "us/a")
 		wantDepths(map[string]float64{"depth 5": 2, "depth 7": 1})
 
-		q.Hold("us", "syncing")
+		q.Pause("us", "syncing")
 		wantDepths(map[string]float64{"depth 5": 2, "depth 7": 1})
 
 		get(q).returns(t, got{item: "eu/a", priority: 5})
@@ -137,7 +137,7 @@ func TestDepthByPriority(t *testing.T) {
 	})
 }
 
-func TestMetricsAreTheSeriesOfControllerRuntime(t *testing.T) {
+func TestMetricsSeriesAreShared(t *testing.T) {
 	name := fmt.Sprintf("queue-%x", rand.Uint64())
 	theirs := priorityqueue.New[string](name)
 	defer theirs.ShutDown()
@@ -157,7 +157,7 @@ func TestMetricsAreTheSeriesOfControllerRuntime(t *testing.T) {
 	}
 }
 
-// gather returns the counters or gauges of that name by their labels.
+// gather returns the values of a counter or gauge by labels.
 func gather(t *testing.T, registry prometheus.Gatherer, name string) map[string]float64 {
 	t.Helper()
 	families, err := registry.Gather()
@@ -180,7 +180,7 @@ func gather(t *testing.T, registry prometheus.Gatherer, name string) map[string]
 	return series
 }
 
-func TestAllMetricsAreFoundInControllerRuntimesRegistry(t *testing.T) {
+func TestMetricsAreFoundInRegistry(t *testing.T) {
 	counting := &countingRegisterer{Registerer: ctrlmetrics.Registry}
 	if _, err := queue.NewPrometheusMetrics(counting); err != nil {
 		t.Fatal(err)
@@ -190,7 +190,7 @@ func TestAllMetricsAreFoundInControllerRuntimesRegistry(t *testing.T) {
 	}
 }
 
-// countingRegisterer counts what Register did.
+// countingRegisterer counts new and existing collectors.
 type countingRegisterer struct {
 	prometheus.Registerer
 	added, found int
@@ -206,7 +206,7 @@ func (r *countingRegisterer) Register(c prometheus.Collector) error {
 	return err
 }
 
-func TestARegistryWithOtherMetricsOfTheSameNameIsAnErrorAndTheProviderStillWorks(t *testing.T) {
+func TestMetricsConflictInRegistry(t *testing.T) {
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(prometheus.NewGauge(prometheus.GaugeOpts{Name: "workqueue_depth", Help: "Something else"}))
 
@@ -221,7 +221,7 @@ func TestARegistryWithOtherMetricsOfTheSameNameIsAnErrorAndTheProviderStillWorks
 	}
 }
 
-func TestDepthSeriesOfOneQueueAreBounded(t *testing.T) {
+func TestDepthSeriesAreLimited(t *testing.T) {
 	registry := prometheus.NewRegistry()
 	provider, err := queue.NewPrometheusMetrics(registry)
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 	"github.com/rollcall-dev/rollcall/pkg/mc/queue"
 )
 
-// model says what a queue should do, in the plainest way: it keeps flat lists
+// model is a simple implementation of the queue's behaviour. It has flat lists
 // and searches them.
 type model struct {
 	limit    int
@@ -21,47 +21,47 @@ type model struct {
 	seq      int
 	items    map[string]*modelItem
 	failures map[string]int
-	holds    map[multicluster.ClusterName]map[queue.HoldReason]bool
-	// turns lists cluster and priority of what can be taken, the one that was
-	// served longest ago first.
-	turns []turn
-	// accounts has the worker time of all that is queued or processed.
-	accounts map[turn]*account
-	// served is, by priority, the most that an account had when it was served.
-	served map[int]time.Duration
+	paused   map[multicluster.ClusterName]map[queue.PauseReason]bool
+	// active has the subqueues with requests that can be taken, the one that was
+	// served least recently first.
+	active []subqueue
+	// accounts has the worker time of the subqueues that are queued or processed.
+	accounts map[subqueue]*account
+	// virtualTime is, by priority, the highest time of an account when served.
+	virtualTime map[int]time.Duration
 	// getters counts the calls of Get that are blocked.
 	getters int
 }
 
-type turn struct {
+type subqueue struct {
 	cluster  multicluster.ClusterName
 	priority int
 }
 
-// account is the worker time that a cluster has used at a priority.
+// account is the worker time that a subqueue has used.
 type account struct {
 	used    time.Duration
 	running int
 }
 
 type modelItem struct {
-	key                          string
-	priority, seq                int
-	waiting, delayed             bool
-	readyAt                      time.Duration
-	processing, droppedMeanwhile bool
-	// charged is whose worker time it is, while processing.
-	charged turn
+	key                 string
+	priority, seq       int
+	waiting, delayed    bool
+	readyAt             time.Duration
+	processing, dropped bool
+	// servedFrom accounts for the worker, while processing.
+	servedFrom subqueue
 }
 
 func newModel(limit int) *model {
 	return &model{
-		limit:    limit,
-		items:    map[string]*modelItem{},
-		failures: map[string]int{},
-		holds:    map[multicluster.ClusterName]map[queue.HoldReason]bool{},
-		accounts: map[turn]*account{},
-		served:   map[int]time.Duration{},
+		limit:       limit,
+		items:       map[string]*modelItem{},
+		failures:    map[string]int{},
+		paused:      map[multicluster.ClusterName]map[queue.PauseReason]bool{},
+		accounts:    map[subqueue]*account{},
+		virtualTime: map[int]time.Duration{},
 	}
 }
 
@@ -69,13 +69,13 @@ const (
 	modelBaseDelay = 10 * time.Millisecond
 	modelMaxDelay  = 100 * time.Millisecond
 	modelQuantum   = 50 * time.Millisecond
-	modelMaxLead   = 30 * time.Second
-	modelMaxLag    = 500 * time.Millisecond
+	modelMaxDebt   = 30 * time.Second
+	modelMaxCredit = 500 * time.Millisecond
 )
 
 func (m *model) add(key string, priority int, after time.Duration, rateLimited bool) {
 	item := m.items[key]
-	if item != nil && item.droppedMeanwhile && (after > 0 || rateLimited) {
+	if item != nil && item.dropped && (after > 0 || rateLimited) {
 		if rateLimited {
 			delete(m.failures, key)
 		}
@@ -113,36 +113,36 @@ func (m *model) addFromSource(key string, priority int, after time.Duration, rat
 
 func (m *model) done(key string) {
 	item := m.items[key]
-	account := m.accounts[item.charged]
-	account.used = min(m.used(item.charged), m.served[item.charged.priority]+modelMaxLead)
-	item.processing, item.droppedMeanwhile = false, false
-	m.tidy() // if it was added again, the account has not been idle
+	account := m.accounts[item.servedFrom]
+	account.used = min(m.used(item.servedFrom), m.virtualTime[item.servedFrom.priority]+modelMaxDebt)
+	item.processing, item.dropped = false, false
+	m.tidy() // before running decreases: the account has not been idle
 	account.running--
 }
 
-func (m *model) hold(cluster multicluster.ClusterName, reason queue.HoldReason) {
-	if m.holds[cluster] == nil {
-		m.holds[cluster] = map[queue.HoldReason]bool{}
+func (m *model) pause(cluster multicluster.ClusterName, reason queue.PauseReason) {
+	if m.paused[cluster] == nil {
+		m.paused[cluster] = map[queue.PauseReason]bool{}
 	}
-	m.holds[cluster][reason] = true
+	m.paused[cluster][reason] = true
 }
 
-func (m *model) resume(cluster multicluster.ClusterName, reason queue.HoldReason) {
-	delete(m.holds[cluster], reason)
+func (m *model) resume(cluster multicluster.ClusterName, reason queue.PauseReason) {
+	delete(m.paused[cluster], reason)
 }
 
 func (m *model) drop(cluster multicluster.ClusterName) {
-	delete(m.holds, cluster)
+	delete(m.paused, cluster)
 	for key, item := range m.items {
 		if clusterOf(key) == cluster {
 			item.waiting, item.delayed = false, false
-			item.droppedMeanwhile = item.processing
+			item.dropped = item.processing
 			delete(m.failures, key)
 		}
 	}
 }
 
-// settle lets blocked getters take what they can, and returns that.
+// settle hands items to blocked getters and returns these items.
 func (m *model) settle() []got {
 	var taken []got
 	for {
@@ -152,19 +152,19 @@ func (m *model) settle() []got {
 			return taken
 		}
 		m.getters--
-		served := turn{clusterOf(item.key), item.priority}
-		item.waiting, item.processing, item.charged = false, true, served
+		served := subqueue{clusterOf(item.key), item.priority}
+		item.waiting, item.processing, item.servedFrom = false, true, served
 		account := m.accounts[served]
 		account.used = m.used(served)
 		account.running++
-		m.served[served.priority] = max(m.served[served.priority], account.used)
-		m.turns = slices.DeleteFunc(m.turns, func(t turn) bool { return t == served })
-		m.turns = append(m.turns, served)
+		m.virtualTime[served.priority] = max(m.virtualTime[served.priority], account.used)
+		m.active = slices.DeleteFunc(m.active, func(s subqueue) bool { return s == served })
+		m.active = append(m.active, served)
 		taken = append(taken, got{item: item.key, priority: item.priority})
 	}
 }
 
-// sleep moves time on, and returns what getters took on the way.
+// sleep advances the time and returns the items that getters took.
 func (m *model) sleep(d time.Duration) []got {
 	var taken []got
 	for end := m.now + d; ; {
@@ -193,7 +193,7 @@ func (m *model) sleep(d time.Duration) []got {
 	}
 }
 
-// advance moves time on while workers work.
+// advance advances the time and accounts for running workers.
 func (m *model) advance(to time.Duration) {
 	for _, account := range m.accounts {
 		account.used += time.Duration(account.running) * (to - m.now)
@@ -201,70 +201,68 @@ func (m *model) advance(to time.Duration) {
 	m.now = to
 }
 
-// tidy forgets items that are nowhere, and makes turns and accounts those of
-// what is there.
+// tidy deletes items that are neither queued nor processed, and updates the
+// active subqueues and the accounts.
 func (m *model) tidy() {
 	maps.DeleteFunc(m.items, func(_ string, item *modelItem) bool {
 		return !item.waiting && !item.delayed && !item.processing
 	})
 	m.tidyAccounts()
-	there := map[turn]bool{}
+	active := map[subqueue]bool{}
 	for key, item := range m.items {
 		if item.waiting && !item.processing {
-			there[turn{clusterOf(key), item.priority}] = true
+			active[subqueue{clusterOf(key), item.priority}] = true
 		}
 	}
-	m.turns = slices.DeleteFunc(m.turns, func(t turn) bool { return !there[t] })
-	for t := range there {
-		if !slices.Contains(m.turns, t) {
-			m.turns = append(m.turns, t)
-			if account := m.accounts[t]; account.running == 0 {
-				account.used = max(account.used, m.served[t.priority])
+	m.active = slices.DeleteFunc(m.active, func(s subqueue) bool { return !active[s] })
+	for s := range active {
+		if !slices.Contains(m.active, s) {
+			m.active = append(m.active, s)
+			if account := m.accounts[s]; account.running == 0 {
+				account.used = max(account.used, m.virtualTime[s.priority])
 			}
 		}
 	}
 }
 
 func (m *model) tidyAccounts() {
-	accounts, served := map[turn]*account{}, map[int]time.Duration{}
-	keep := func(t turn) {
-		accounts[t] = cmp.Or(m.accounts[t], accounts[t], &account{})
-		served[t.priority] = m.served[t.priority]
+	accounts, virtualTime := map[subqueue]*account{}, map[int]time.Duration{}
+	keep := func(s subqueue) {
+		accounts[s] = cmp.Or(m.accounts[s], accounts[s], &account{})
+		virtualTime[s.priority] = m.virtualTime[s.priority]
 	}
 	for key, item := range m.items {
 		if item.waiting || item.delayed {
-			keep(turn{clusterOf(key), item.priority})
+			keep(subqueue{clusterOf(key), item.priority})
 		}
 		if item.processing {
-			keep(item.charged)
+			keep(item.servedFrom)
 		}
 	}
-	m.accounts, m.served = accounts, served
+	m.accounts, m.virtualTime = accounts, virtualTime
 }
 
-// used is the worker time of an account, of which not much less than that of
-// the one served last is saved up.
-func (m *model) used(t turn) time.Duration {
-	return max(m.accounts[t].used, m.served[t.priority]-modelMaxLag)
+// used returns the worker time of a subqueue, with the limit of credit.
+func (m *model) used(s subqueue) time.Duration {
+	return max(m.accounts[s].used, m.virtualTime[s.priority]-modelMaxCredit)
 }
 
-// level is the worker time in steps. A request with a worker counts as one
-// step more.
-func (m *model) level(t turn) int {
-	return int(m.used(t)/modelQuantum) + m.accounts[t].running
+// rank returns the worker time in quanta. A running request counts one quantum
+// more.
+func (m *model) rank(s subqueue) int {
+	return int(m.used(s)/modelQuantum) + m.accounts[s].running
 }
 
 // next returns the item to be served next, or nil.
 func (m *model) next() *modelItem {
-	var best *turn
-	for _, t := range m.turns {
-		held := len(m.holds[t.cluster]) > 0
-		capped := m.limit > 0 && m.depth(t.cluster).Processing >= m.limit
-		if held || capped {
+	var best *subqueue
+	for _, s := range m.active {
+		atLimit := m.limit > 0 && m.depth(s.cluster).Processing >= m.limit
+		if len(m.paused[s.cluster]) > 0 || atLimit {
 			continue
 		}
-		if best == nil || t.priority > best.priority || t.priority == best.priority && m.level(t) < m.level(*best) {
-			best = &t
+		if best == nil || s.priority > best.priority || s.priority == best.priority && m.rank(s) < m.rank(*best) {
+			best = &s
 		}
 	}
 	if best == nil {
@@ -310,7 +308,7 @@ func (m *model) len() int {
 	return n
 }
 
-// processing returns what workers have, in a fixed order.
+// processing returns the keys that workers have, sorted.
 func (m *model) processing() []string {
 	var keys []string
 	for key, item := range m.items {
@@ -327,8 +325,8 @@ func (m *model) knownClusters() int {
 	for key := range m.items {
 		known[clusterOf(key)] = true
 	}
-	for cluster, holds := range m.holds {
-		if len(holds) > 0 {
+	for cluster, reasons := range m.paused {
+		if len(reasons) > 0 {
 			known[cluster] = true
 		}
 	}

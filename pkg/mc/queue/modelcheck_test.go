@@ -19,12 +19,12 @@ import (
 	"github.com/rollcall-dev/rollcall/pkg/mc/queue"
 )
 
-// TestQueueDoesWhatTheModelDoes runs random operations on a queue and on the
-// model, and compares all that can be seen after each. A failure comes with the
-// seed that repeats it, and with as few operations as still fail.
-func TestQueueDoesWhatTheModelDoes(t *testing.T) {
+// TestModel runs random operations on a queue and on the model, and compares
+// their observable state after each one. A failure reports the seed and the
+// shortest list of operations that fails.
+func TestModel(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
-		limit := rapid.IntRange(0, 2).Draw(rt, "cap")
+		limit := rapid.IntRange(0, 2).Draw(rt, "limit")
 		operations := rapid.SliceOfN(operationGenerator, 100, 100).Draw(rt, "operations")
 		var failure string
 		synctest.Test(t, func(t *testing.T) {
@@ -37,13 +37,13 @@ func TestQueueDoesWhatTheModelDoes(t *testing.T) {
 	})
 }
 
-// operation is one call of a queue. Which of the fields matter depends on
-// call. Operations that a failure does not need are shrunk to "nothing".
+// operation is one call of a queue. Which fields are used depends on the call.
+// Operations that are not needed for a failure are shrunk to "nothing".
 type operation struct {
 	call     string
 	key      string
 	cluster  multicluster.ClusterName
-	reason   queue.HoldReason
+	reason   queue.PauseReason
 	priority int
 	duration time.Duration
 	index    int
@@ -57,12 +57,12 @@ var (
 		return operation{
 			call: rapid.SampledFrom([]string{
 				"nothing", "Add", "Add", "Add", "AddAfter", "AddRateLimited", "Get", "Get", "Get",
-				"Done", "Done", "Forget", "Hold", "Resume", "Drop", "sleep", "sleep long",
+				"Done", "Done", "Forget", "Pause", "Resume", "Drop", "sleep", "sleep long",
 				"AddFromSource", "AddFromSourceAfter", "AddFromSourceRateLimited", "SetMaxPerCluster",
 			}).Draw(t, "call"),
 			key:      rapid.SampledFrom(modelKeys).Draw(t, "key"),
 			cluster:  rapid.SampledFrom(modelClusters).Draw(t, "cluster"),
-			reason:   rapid.SampledFrom([]queue.HoldReason{"syncing", "degraded"}).Draw(t, "reason"),
+			reason:   rapid.SampledFrom([]queue.PauseReason{"syncing", "degraded"}).Draw(t, "reason"),
 			priority: rapid.IntRange(-1, 1).Draw(t, "priority"),
 			duration: time.Duration(rapid.IntRange(1, 5).Draw(t, "duration")) * 10 * time.Millisecond,
 			index:    rapid.IntRange(0, 10).Draw(t, "index"),
@@ -70,7 +70,7 @@ var (
 	})
 )
 
-// compareWithModel returns the first difference, or nothing.
+// compareWithModel returns the first difference, or "".
 func compareWithModel(limit int, operations []operation) string {
 	metrics := newFakeMetrics()
 	q := queue.New("test", queue.Options[string]{
@@ -91,7 +91,7 @@ func compareWithModel(limit int, operations []operation) string {
 		for len(taken) > 0 {
 			have = append(have, <-taken)
 		}
-		// Several workers may tell what they got in any order.
+		// Workers return in any order.
 		sortTaken(want)
 		sortTaken(have)
 		if !slices.Equal(have, want) {
@@ -104,7 +104,7 @@ func compareWithModel(limit int, operations []operation) string {
 	return ""
 }
 
-// apply does one operation on both, and returns what workers should get then.
+// apply runs an operation on both and returns what workers must get then.
 func apply(q *queue.Queue[string], m *model, o operation, taken chan<- got) []got {
 	switch o.call {
 	case "Add":
@@ -142,9 +142,9 @@ func apply(q *queue.Queue[string], m *model, o operation, taken chan<- got) []go
 	case "Forget":
 		q.Forget(o.key)
 		delete(m.failures, o.key)
-	case "Hold":
-		q.Hold(o.cluster, o.reason)
-		m.hold(o.cluster, o.reason)
+	case "Pause":
+		q.Pause(o.cluster, o.reason)
+		m.pause(o.cluster, o.reason)
 	case "Resume":
 		q.Resume(o.cluster, o.reason)
 		m.resume(o.cluster, o.reason)
@@ -178,15 +178,15 @@ func compareState(q *queue.Queue[string], m *model, metrics *fakeMetrics) string
 			return fmt.Sprintf("got %d requeues of %s, want %d", have, key, want)
 		}
 		item := m.items[key]
-		if have, want := q.Dropped(key), item != nil && item.droppedMeanwhile; have != want {
+		if have, want := q.Dropped(key), item != nil && item.dropped; have != want {
 			return fmt.Sprintf("got Dropped %t of %s, want %t", have, key, want)
 		}
 	}
 	if have, want := q.KnownClusters(), m.knownClusters(); have != want {
-		return fmt.Sprintf("the queue keeps state of %d clusters, want %d", have, want)
+		return fmt.Sprintf("the queue has state of %d clusters, want %d", have, want)
 	}
-	if have, want := q.Accounts(), len(m.accounts)+len(m.served); have != want {
-		return fmt.Sprintf("the queue keeps %d accounts, want %d", have, want)
+	if have, want := q.Accounts(), len(m.accounts)+len(m.virtualTime); have != want {
+		return fmt.Sprintf("the queue has %d accounts, want %d", have, want)
 	}
 	depths := map[string]float64{}
 	for _, item := range m.items {

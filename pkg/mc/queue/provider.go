@@ -13,33 +13,29 @@ import (
 	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 )
 
-// MetricsProviderWithPriority is a MetricsProvider that tells the depths of a
-// queue's priorities apart. The queue then does not call NewDepthMetric.
-type MetricsProviderWithPriority interface {
+// priorityMetricsProvider is a MetricsProvider with a depth metric by priority,
+// which is used instead of NewDepthMetric.
+type priorityMetricsProvider interface {
 	workqueue.MetricsProvider
-
-	// NewDepthMetricWithPriority returns the depth of the queue of that name.
-	NewDepthMetricWithPriority(name string) DepthMetricWithPriority
+	NewDepthMetricWithPriority(name string) depthMetric
 }
 
-// DepthMetricWithPriority counts, for each priority, the requests that are due.
-// A queue never calls it concurrently.
-type DepthMetricWithPriority interface {
-	// Inc counts a request in.
+// depthMetric is the number of waiting requests by priority. A queue does not
+// call it concurrently.
+type depthMetric interface {
 	Inc(priority int)
-	// Dec counts a request out that was counted in with the same priority.
 	Dec(priority int)
 }
 
-// registeredMetrics returns the workqueue metrics that are in
-// controller-runtime's registry. With an error, the provider can still be
-// used, but some of its metrics are not in the registry.
+// registeredMetrics returns the workqueue metrics of controller-runtime's
+// registry. With an error, the provider still works, but some of its metrics are
+// not in the registry.
 var registeredMetrics = sync.OnceValues(func() (workqueue.MetricsProvider, error) {
 	return newPrometheusMetrics(ctrlmetrics.Registry)
 })
 
-// prometheusMetrics are the workqueue metrics as controller-runtime exports
-// them. They have two labels, name and controller, of the same value.
+// prometheusMetrics are the workqueue metrics of controller-runtime. Their labels
+// name and controller have the same value.
 type prometheusMetrics struct {
 	depth                      *prometheus.GaugeVec
 	adds, retries              *prometheus.CounterVec
@@ -47,12 +43,11 @@ type prometheusMetrics struct {
 	unfinished, longestRunning *prometheus.GaugeVec
 }
 
-var _ MetricsProviderWithPriority = (*prometheusMetrics)(nil)
+var _ priorityMetricsProvider = (*prometheusMetrics)(nil)
 
-// newPrometheusMetrics finds the metrics in a registry, or adds those that are
-// missing. controller-runtime does not export its collectors. A registry gives
-// them to whoever tries to register the same metrics once more, which
-// Prometheus takes them for if name, labels and help agree.
+// newPrometheusMetrics returns the metrics of a registry and registers those that
+// are missing. controller-runtime does not export its collectors, but a registry
+// returns them when metrics with the same name, labels and help are registered.
 func newPrometheusMetrics(registry prometheus.Registerer) (*prometheusMetrics, error) {
 	r := registrar{registry: registry}
 	p := &prometheusMetrics{
@@ -97,7 +92,8 @@ type registrar struct {
 	errs     []error
 }
 
-// register registers a collector, or returns the one registered in its place.
+// register registers a collector and returns it, or the equal one that is
+// already registered.
 func register[collector prometheus.Collector](r *registrar, c collector) collector {
 	err := r.registry.Register(c)
 	if already, ok := errors.AsType[prometheus.AlreadyRegisteredError](err); ok {
@@ -139,19 +135,19 @@ func (p *prometheusMetrics) NewRetriesMetric(name string) workqueue.CounterMetri
 	return p.retries.WithLabelValues(name, name)
 }
 
-func (p *prometheusMetrics) NewDepthMetricWithPriority(name string) DepthMetricWithPriority {
+func (p *prometheusMetrics) NewDepthMetricWithPriority(name string) depthMetric {
 	return &depthByPriority{vec: p.depth, name: name, gauges: map[int]prometheus.Gauge{}}
 }
 
 const (
-	// maxPriorityLabels bounds the series of one queue. Further priorities
-	// share one, of the label value below, as in controller-runtime.
+	// maxPriorityLabels limits the series of one queue. Further priorities share
+	// a series with the label value otherPriorities, as in controller-runtime.
 	maxPriorityLabels = 25
 	otherPriorities   = "exceeded_cardinality_limit"
 )
 
-// depthByPriority is the depth of one queue. A priority keeps the series that
-// it began with.
+// depthByPriority is the depth metric of one queue. A priority keeps its first
+// series.
 type depthByPriority struct {
 	vec    *prometheus.GaugeVec
 	name   string

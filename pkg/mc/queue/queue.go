@@ -9,7 +9,6 @@ import (
 
 	"github.com/go-logr/logr"
 	"k8s.io/client-go/util/workqueue"
-	"k8s.io/utils/clock"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue"
 
@@ -18,44 +17,43 @@ import (
 
 var _ priorityqueue.PriorityQueue[int] = (*Queue[int])(nil)
 
-// Queue is a priority queue that is fair to clusters. All methods may be
-// called from any goroutine.
+// Queue is a priority queue that is fair to clusters. All methods may be called
+// from any goroutine.
 type Queue[request comparable] struct {
 	clusterOf   func(request) multicluster.ClusterName
 	rateLimiter workqueue.TypedRateLimiter[request]
 	log         logr.Logger
-	clock       clock.WithTicker
-	began       time.Time
+	started     time.Time
 
-	// rescheduled tells the timer loop that another entry is due first.
+	// rescheduled wakes the loop when another delayed entry is due first.
 	rescheduled chan struct{}
-	// stop ends the timer loop.
+	// stop ends the loop.
 	stop     chan struct{}
 	stopOnce sync.Once
 	loop     sync.WaitGroup
 
-	// mu guards all that follows, and the clusters, lanes and entries.
+	// mu guards all that follows, and the clusters, subqueues and entries.
 	mu sync.Mutex
-	// changed wakes workers in Get, and callers of ShutDownWithDrain.
+	// changed wakes workers in Get and callers of ShutDownWithDrain.
 	changed sync.Cond
 
 	maxPerCluster int
 	clusters      map[multicluster.ClusterName]*cluster[request]
-	// turns has the clusters that a worker may take an entry of right now.
-	turns heap[*cluster[request]]
-	// bands by priority, of those priorities that there are lanes of.
-	bands map[int]*band
+	// ready has the clusters that a worker may take an entry of now.
+	ready heap[*cluster[request]]
+	// levels by priority, of the priorities for which subqueues exist.
+	levels map[int]*priorityLevel
 	// delayed has the delayed entries of all clusters.
 	delayed heap[*entry[request]]
 	metrics *metrics[request]
 
-	lastSeq, lastTurn   uint64
+	lastSequence        uint64
 	waiting, processing int
 	phase               phase
 }
 
-// New returns a queue. It runs until ShutDown. The name is that of the
-// controller, and labels the queue's metrics; a queue without one has none.
+// New returns a queue that runs until ShutDown. The name is that of the
+// controller and labels the metrics; a queue without a name has no metrics.
 func New[request comparable](name string, options Options[request]) *Queue[request] {
 	options.setDefaults()
 
@@ -64,13 +62,12 @@ func New[request comparable](name string, options Options[request]) *Queue[reque
 		maxPerCluster: options.MaxPerCluster,
 		rateLimiter:   options.RateLimiter,
 		log:           options.Log,
-		clock:         options.Clock,
-		began:         options.Clock.Now(),
+		started:       time.Now(),
 		rescheduled:   make(chan struct{}, 1),
 		stop:          make(chan struct{}),
 		clusters:      map[multicluster.ClusterName]*cluster[request]{},
-		bands:         map[int]*band{},
-		metrics:       newMetrics[request](name, options.MetricProvider, options.Clock, options.Log),
+		levels:        map[int]*priorityLevel{},
+		metrics:       newMetrics[request](name, options.MetricProvider, options.Log),
 	}
 	q.changed.L = &q.mu
 	q.loop.Go(q.run)
@@ -82,32 +79,30 @@ func (q *Queue[request]) Add(item request) {
 	q.add(priorityqueue.AddOpts{}, item)
 }
 
-// AddAfter adds a request that is due after the duration, with priority 0.
-// Of several times asked for, the earliest holds.
+// AddAfter adds a request that is due after the duration, with priority 0. If
+// it is added with several delays, the earliest time applies.
 func (q *Queue[request]) AddAfter(item request, duration time.Duration) {
 	q.add(priorityqueue.AddOpts{After: duration}, item)
 }
 
-// AddRateLimited adds a request that is due when the rate limiter says so,
+// AddRateLimited adds a request that is due after the delay of the rate limiter,
 // with priority 0.
 func (q *Queue[request]) AddRateLimited(item request) {
 	q.add(priorityqueue.AddOpts{RateLimited: true}, item)
 }
 
-// AddWithOpts adds requests. Of a delay and a rate limit, the shorter holds. A
-// request that is queued already keeps the higher of its priorities and the
-// earlier of its times. Nothing is added once the queue is shutting down, nor
-// may an add be a requeue of a request whose cluster was dropped; see the
-// package comment.
+// AddWithOpts adds requests. Of a delay and a rate limit, the shorter applies. A
+// request that is already queued keeps the higher priority and the earlier time.
+// Adds are ignored when the queue is shutting down, and those that requeue a
+// request of a dropped cluster; see the package comment.
 func (q *Queue[request]) AddWithOpts(opts priorityqueue.AddOpts, items ...request) {
 	for _, item := range items {
 		q.add(opts, item)
 	}
 }
 
-// AddFromSource is AddWithOpts for a source of a cluster that is there: what it
-// adds is no requeue, also with a delay or rate limited, and is never ignored
-// because the cluster was dropped.
+// AddFromSource is AddWithOpts for the sources of a cluster. Adds with a delay
+// or a rate limit do not count as requeues, so they are not ignored after Drop.
 func (q *Queue[request]) AddFromSource(opts priorityqueue.AddOpts, items ...request) {
 	for _, item := range items {
 		q.addAs(opts, item, false)
@@ -118,7 +113,8 @@ func (q *Queue[request]) add(opts priorityqueue.AddOpts, key request) {
 	q.addAs(opts, key, opts.RateLimited || opts.After > 0)
 }
 
-// addAs adds a request, which may be the requeue of one that a worker has.
+// addAs adds a request. A requeue is ignored if the cluster was dropped while a
+// worker had the request.
 func (q *Queue[request]) addAs(opts priorityqueue.AddOpts, key request, requeue bool) {
 	delay := opts.After
 	if opts.RateLimited {
@@ -129,14 +125,13 @@ func (q *Queue[request]) addAs(opts priorityqueue.AddOpts, key request, requeue 
 			delay = limit
 		}
 	}
-	kept := q.enqueue(q.clusterOf(key), key, ptr.Deref(opts.Priority, 0), delay, requeue)
-	if !kept && opts.RateLimited {
+	added := q.enqueue(q.clusterOf(key), key, ptr.Deref(opts.Priority, 0), delay, requeue)
+	if !added && opts.RateLimited {
 		q.rateLimiter.Forget(key)
 	}
 }
 
-// enqueue adds a request, unless it is the requeue of one that was dropped:
-// then it returns false.
+// enqueue reports whether the add was not an ignored requeue.
 func (q *Queue[request]) enqueue(clusterName multicluster.ClusterName, key request, priority int, delay time.Duration, requeue bool) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -159,8 +154,8 @@ func (q *Queue[request]) enqueue(clusterName multicluster.ClusterName, key reque
 
 	switch {
 	case e.state == idle:
-		q.joinLaneLocked(e, priority)
-		e.seq = q.nextSeqLocked()
+		q.assignLocked(e, priority)
+		e.sequence = q.nextSequenceLocked()
 	case priority > e.priority:
 		q.raiseLocked(e, priority)
 	}
@@ -169,21 +164,21 @@ func (q *Queue[request]) enqueue(clusterName multicluster.ClusterName, key reque
 	case delay <= 0:
 		q.readyLocked(e)
 	default:
-		q.delayLocked(e, q.clock.Now().Add(delay))
+		q.delayLocked(e, time.Now().Add(delay))
 	}
-	q.settleLocked(c)
+	q.updateLocked(c)
 	return true
 }
 
-// GetWithPriority blocks until there is a request that the caller may process,
-// and returns it with its priority. The caller must call Done with it
-// afterwards. If shutdown is true there is no request, nor will there be.
+// GetWithPriority blocks until there is a request to process and returns it with
+// its priority. The caller must call Done with it afterwards. If shutdown is
+// true, there is no request and there will be none.
 func (q *Queue[request]) GetWithPriority() (item request, priority int, shutdown bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 
 	for q.phase != closed {
-		if len(q.turns) > 0 {
+		if len(q.ready) > 0 {
 			e := q.takeLocked()
 			return e.key, e.priority, false
 		}
@@ -192,53 +187,50 @@ func (q *Queue[request]) GetWithPriority() (item request, priority int, shutdown
 	return item, 0, true
 }
 
-// Get is GetWithPriority for callers that do not care for the priority.
+// Get is GetWithPriority without the priority.
 func (q *Queue[request]) Get() (item request, shutdown bool) {
 	item, _, shutdown = q.GetWithPriority()
 	return item, shutdown
 }
 
-// Done tells that a request from Get has been processed. If it was added again
-// meanwhile, it is now served again. Done does nothing for any other request.
+// Done marks a request from Get as processed. If it was added again since Get,
+// it can now be served again. For other requests Done does nothing.
 func (q *Queue[request]) Done(item request) {
 	clusterName := q.clusterOf(item)
 	q.mu.Lock()
 	defer q.mu.Unlock()
 
-	c, ok := q.clusters[clusterName]
-	if !ok {
+	e := q.processingLocked(clusterName, item)
+	if e == nil {
 		return
 	}
-	e, ok := c.entries[item]
-	if !ok || !e.processing {
-		return
-	}
+	c := e.cluster
 	q.metrics.done(e)
 	if e.state == waiting {
-		// Before the account is told, as the lane has not been idle.
-		c.join(e, q.nextTurnLocked())
+		// Before stop, since the subqueue has not been idle.
+		c.push(e, q.nextSequenceLocked())
 	}
-	e.charged.stop(q.now())
-	q.leaveLaneLocked(c, e.charged)
-	e.processing, e.dropped, e.charged = false, false, nil
+	e.servedFrom.stop(q.now())
+	q.releaseLocked(c, e.servedFrom)
+	e.processing, e.dropped, e.servedFrom = false, false, nil
 	c.depth.Processing--
 	q.processing--
 	if e.state == idle {
 		delete(c.entries, item)
 	}
-	q.settleLocked(c)
+	q.updateLocked(c)
 }
 
-// Forget ends a request's backoff. It does not remove the request.
+// Forget resets the backoff of a request. It does not remove the request.
 func (q *Queue[request]) Forget(item request) { q.rateLimiter.Forget(item) }
 
-// NumRequeues returns how often a request was added rate limited since its
-// last Forget.
+// NumRequeues returns how many rate-limited adds the request had since its last
+// Forget.
 func (q *Queue[request]) NumRequeues(item request) int { return q.rateLimiter.NumRequeues(item) }
 
-// Len returns how many requests are due, over all clusters: those of clusters
-// that are held or at their cap too, and those that a worker has and that were
-// added again. Delayed requests do not count.
+// Len returns the number of requests that are due, of all clusters. It includes
+// requests of clusters that are paused or at their limit, and requests that were
+// added again while a worker has them. It does not include delayed requests.
 func (q *Queue[request]) Len() int {
 	q.mu.Lock()
 	defer q.mu.Unlock()

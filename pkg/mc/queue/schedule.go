@@ -9,10 +9,10 @@ import (
 	"github.com/rollcall-dev/rollcall/pkg/mc/multicluster"
 )
 
-// The methods of this file change entries and clusters. Whoever changes a
-// cluster calls settleLocked for it before touching another.
+// The methods of this file change entries and clusters. A caller that has
+// changed a cluster calls updateLocked before it changes another one.
 
-// clusterLocked returns the state of a cluster, which it creates if need be.
+// clusterLocked returns the state of a cluster and creates it if needed.
 func (q *Queue[request]) clusterLocked(clusterName multicluster.ClusterName) *cluster[request] {
 	c, ok := q.clusters[clusterName]
 	if !ok {
@@ -22,47 +22,59 @@ func (q *Queue[request]) clusterLocked(clusterName multicluster.ClusterName) *cl
 	return c
 }
 
-// settleLocked brings a cluster that has changed to its place among those to
-// be served, forgets it if nothing is left of it, and wakes who waits.
-func (q *Queue[request]) settleLocked(c *cluster[request]) {
-	capped := q.maxPerCluster > 0 && c.depth.Processing >= q.maxPerCluster
-	servable := len(c.order) > 0 && len(c.holds) == 0 && !capped
-	switch {
-	case servable && c.place == 0:
-		q.turns.insert(c)
-	case servable:
-		q.turns.fix(c)
-	case c.place != 0:
-		q.turns.remove(c)
+// processingLocked returns the entry of a request that a worker has, or nil.
+func (q *Queue[request]) processingLocked(clusterName multicluster.ClusterName, item request) *entry[request] {
+	c, ok := q.clusters[clusterName]
+	if !ok {
+		return nil
 	}
-	if len(c.entries) == 0 && len(c.holds) == 0 {
+	if e, ok := c.entries[item]; ok && e.processing {
+		return e
+	}
+	return nil
+}
+
+// updateLocked updates the position of a changed cluster among those that are
+// ready, deletes the cluster if it is empty, and wakes workers.
+func (q *Queue[request]) updateLocked(c *cluster[request]) {
+	atLimit := q.maxPerCluster > 0 && c.depth.Processing >= q.maxPerCluster
+	ready := len(c.active) > 0 && len(c.paused) == 0 && !atLimit
+	switch {
+	case ready && c.heapIndex == 0:
+		q.ready.insert(c)
+	case ready:
+		q.ready.fix(c)
+	case c.heapIndex != 0:
+		q.ready.remove(c)
+	}
+	if len(c.entries) == 0 && len(c.paused) == 0 {
 		delete(q.clusters, c.name)
 	}
 	q.wakeLocked()
 }
 
-// firstLocked returns the cluster that is to be served first, of those in
-// turns. Levels rise with the time, unseen, but do not fall. So once the first
-// is up to date, it is before all others, whether they are or not. A lane that
-// is moved has used a quantum of worker time since it was moved before, or has
-// not competed, so there are few of them.
-func (q *Queue[request]) firstLocked(now time.Duration) *cluster[request] {
+// nextClusterLocked returns the ready cluster to be served next. Ranks that are
+// out of date are too low. So once the rank of the first cluster is up to date,
+// the cluster precedes all others, whether their ranks are up to date or not. A
+// rank is out of date only if the subqueue has used a quantum of worker time or
+// could not compete, so the loop has few rounds.
+func (q *Queue[request]) nextClusterLocked(now time.Duration) *cluster[request] {
 	for {
-		c := q.turns[0]
-		if !c.order[0].refresh(now) {
+		c := q.ready[0]
+		if !c.active[0].updateRank(now) {
 			return c
 		}
-		q.turns.fix(c)
+		q.ready.fix(c)
 	}
 }
 
-// takeLocked hands out the entry that is to be served first.
+// takeLocked hands out the entry to be served next.
 func (q *Queue[request]) takeLocked() *entry[request] {
 	now := q.now()
-	c := q.firstLocked(now)
-	e := c.next(q.nextTurnLocked())
-	e.charged, e.lane = e.lane, nil
-	e.charged.start(now)
+	c := q.nextClusterLocked(now)
+	e := c.pop(q.nextSequenceLocked())
+	e.servedFrom, e.subqueue = e.subqueue, nil
+	e.servedFrom.start(now)
 	e.state = idle
 	e.processing = true
 	c.depth.Waiting--
@@ -70,47 +82,45 @@ func (q *Queue[request]) takeLocked() *entry[request] {
 	q.waiting--
 	q.processing++
 	q.metrics.got(e)
-	q.settleLocked(c)
+	q.updateLocked(c)
 	return e
 }
 
-// joinLaneLocked makes an entry a member of its cluster's lane of a priority,
-// which it creates if need be.
-func (q *Queue[request]) joinLaneLocked(e *entry[request], priority int) {
+// assignLocked assigns an entry to its cluster's subqueue of a priority.
+func (q *Queue[request]) assignLocked(e *entry[request], priority int) {
 	c := e.cluster
-	l, ok := c.lanes[priority]
+	s, ok := c.subqueues[priority]
 	if !ok {
-		b, ok := q.bands[priority]
+		level, ok := q.levels[priority]
 		if !ok {
-			b = &band{}
-			q.bands[priority] = b
+			level = &priorityLevel{priority: priority}
+			q.levels[priority] = level
 		}
-		b.lanes++
-		l = &lane[request]{priority: priority, band: b}
-		if c.lanes == nil {
-			c.lanes = make(map[int]*lane[request], 1)
+		level.refs++
+		s = &subqueue[request]{level: level}
+		if c.subqueues == nil {
+			c.subqueues = make(map[int]*subqueue[request], 1)
 		}
-		c.lanes[priority] = l
+		c.subqueues[priority] = s
 	}
-	l.members++
-	e.priority, e.lane = priority, l
+	s.refs++
+	e.priority, e.subqueue = priority, s
 }
 
-// leaveLaneLocked ends an entry's membership of a lane, and with the last one
-// the lane.
-func (q *Queue[request]) leaveLaneLocked(c *cluster[request], l *lane[request]) {
-	l.members--
-	if l.members > 0 {
+// releaseLocked undoes assignLocked for an entry of the subqueue.
+func (q *Queue[request]) releaseLocked(c *cluster[request], s *subqueue[request]) {
+	s.refs--
+	if s.refs > 0 {
 		return
 	}
-	delete(c.lanes, l.priority)
-	l.band.lanes--
-	if l.band.lanes == 0 {
-		delete(q.bands, l.priority)
+	delete(c.subqueues, s.level.priority)
+	s.level.refs--
+	if s.level.refs == 0 {
+		delete(q.levels, s.level.priority)
 	}
 }
 
-// readyLocked makes an idle or delayed entry wait for a worker.
+// readyLocked makes an idle or delayed entry waiting.
 func (q *Queue[request]) readyLocked(e *entry[request]) {
 	c := e.cluster
 	if e.state == delayed {
@@ -122,12 +132,12 @@ func (q *Queue[request]) readyLocked(e *entry[request]) {
 	q.waiting++
 	q.metrics.added(e)
 	if !e.processing {
-		c.join(e, q.nextTurnLocked())
+		c.push(e, q.nextSequenceLocked())
 	}
 }
 
-// delayLocked makes an idle entry wait until a time, and a delayed one until
-// that time at most.
+// delayLocked makes an idle entry delayed until a time. Of a delayed entry it
+// brings the time forward.
 func (q *Queue[request]) delayLocked(e *entry[request], readyAt time.Time) {
 	switch {
 	case e.state == idle:
@@ -148,38 +158,33 @@ func (q *Queue[request]) delayLocked(e *entry[request], readyAt time.Time) {
 	}
 }
 
-// raiseLocked gives a queued entry a higher priority. It goes behind those
-// that have that priority already.
+// raiseLocked gives a queued entry a higher priority. The entry goes behind
+// those that already have it.
 func (q *Queue[request]) raiseLocked(e *entry[request], priority int) {
-	inLane := e.state == waiting && !e.processing
-	if inLane {
-		e.cluster.leave(e)
+	offered := e.state == waiting && !e.processing
+	if offered {
+		e.cluster.remove(e)
 	}
 	if e.state == waiting {
 		q.metrics.raised(e.priority, priority)
 	}
-	q.leaveLaneLocked(e.cluster, e.lane)
-	q.joinLaneLocked(e, priority)
-	e.seq = q.nextSeqLocked()
+	q.releaseLocked(e.cluster, e.subqueue)
+	q.assignLocked(e, priority)
+	e.sequence = q.nextSequenceLocked()
 	switch {
-	case inLane:
-		e.cluster.join(e, q.nextTurnLocked())
+	case offered:
+		e.cluster.push(e, q.nextSequenceLocked())
 	case e.state == delayed:
 		q.delayed.fix(e)
 	}
 }
 
-func (q *Queue[request]) nextSeqLocked() uint64 {
-	q.lastSeq++
-	return q.lastSeq
+func (q *Queue[request]) nextSequenceLocked() uint64 {
+	q.lastSequence++
+	return q.lastSequence
 }
 
-func (q *Queue[request]) nextTurnLocked() uint64 {
-	q.lastTurn++
-	return q.lastTurn
-}
-
-// now is the time since the queue began.
+// now returns the time since the queue was created.
 func (q *Queue[request]) now() time.Duration {
-	return q.clock.Since(q.began)
+	return time.Since(q.started)
 }

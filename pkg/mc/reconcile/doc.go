@@ -1,12 +1,12 @@
 // Copyright The Rollcall Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package reconcile holds the requests of a multi-cluster controller and the
-// reconcilers that take them.
+// Package reconcile defines the requests and reconcilers of multi-cluster
+// controllers.
 //
-// A [Request] is controller-runtime's reconcile.Request together with the name
-// of the cluster that the object lives in. A reconciler turns that name into a
-// cluster through the manager and then works as with a single cluster:
+// A [Request] is controller-runtime's reconcile.Request and the name of the
+// cluster of the object. A reconciler gets the cluster from the manager and then
+// works as with a single cluster:
 //
 //	mcreconcile.Func(func(ctx context.Context, req mcreconcile.Request) (reconcile.Result, error) {
 //		cl, err := mgr.GetCluster(ctx, req.ClusterName)
@@ -18,6 +18,6 @@
 //		…
 //	})
 //
-// Any other comparable type can be a request as long as it is [ClusterAware];
-// [WithCluster] makes one of a type that knows nothing of clusters.
+// Any comparable type that is [ClusterAware] can be a request. [WithCluster] adds
+// the cluster to a type that has none.
 package reconcile

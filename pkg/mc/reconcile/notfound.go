@@ -16,25 +16,25 @@ import (
 	"github.com/rollcall-dev/rollcall/pkg/mc/multicluster"
 )
 
-// ClusterNotFoundWrapper passes requests to another reconciler and takes
-// multicluster.ErrClusterNotFound from it for success: a request for a cluster
-// that has left is done, which is logged at V(1). Should the cluster come back,
-// its first listing enqueues its objects anew.
+// ClusterNotFoundWrapper handles the cluster errors of another reconciler.
 //
-// A request that met multicluster.ErrClusterNotReady, because a cluster that it
-// needs is not engaged yet, waits: the controller enqueues it again when that
-// cluster is engaged, or after 10 minutes, should that never be.
+// multicluster.ErrClusterNotFound counts as success: the cluster was removed, so
+// there is nothing to do. This is logged at V(1). If the cluster is added again,
+// its initial list enqueues its objects.
+//
+// After multicluster.ErrClusterNotReady, the controller enqueues the request
+// again when the cluster is engaged, and after 10 minutes at the latest.
 type ClusterNotFoundWrapper[request comparable] struct {
 	wrapped reconcile.TypedReconciler[request]
 }
 
 const (
-	// parkedRetry is when a request that waits for a cluster is tried again
-	// all the same: another replica may have been engaged with the cluster.
+	// parkedRetry is the delay after which a request that waits for a cluster is
+	// retried anyway: another replica may be engaged with the cluster.
 	parkedRetry = 10 * time.Minute
 
-	// notReadyRetry is when a request is tried again that cannot wait for the
-	// cluster's engagement, since nobody is there to tell of it.
+	// notReadyRetry is the delay after which a request is retried that cannot wait
+	// for the engagement of the cluster.
 	notReadyRetry = 30 * time.Second
 )
 
@@ -53,15 +53,15 @@ func (r *ClusterNotFoundWrapper[request]) Reconcile(ctx context.Context, req req
 		}
 		return reconcile.Result{RequeueAfter: notReadyRetry}, nil
 	case errors.Is(err, multicluster.ErrClusterNotFound):
-		// As a rule the cluster has left. A name that was never right looks the same.
-		log.FromContext(ctx).V(1).Info("Request that needs a cluster which does not exist is dropped", "request", req, "error", err.Error())
+		// The log line also helps to find a misspelt name.
+		log.FromContext(ctx).V(1).Info("Dropped request that needs a missing cluster", "request", req, "error", err.Error())
 		return reconcile.Result{}, nil
 	default:
 		return result, err
 	}
 }
 
-// String names the wrapped reconciler.
+// String returns the name of the wrapped reconciler.
 func (r *ClusterNotFoundWrapper[request]) String() string {
 	if s, ok := r.wrapped.(fmt.Stringer); ok {
 		return s.String()

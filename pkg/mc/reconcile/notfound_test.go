@@ -32,27 +32,27 @@ func TestClusterNotFoundWrapper(t *testing.T) {
 		wantErr    error
 	}{
 		{
-			name: "a success stays one, with its result", result: again, wantResult: again,
+			name: "success", result: again, wantResult: again,
 		},
 		{
-			name: "any other error is passed on, with its result", result: again, err: other, wantResult: again, wantErr: other,
+			name: "other errors are returned with the result", result: again, err: other, wantResult: again, wantErr: other,
 		},
 		{
-			name:    "a terminal error stays terminal",
+			name:    "a terminal error remains terminal",
 			err:     reconcile.TerminalError(other),
 			wantErr: reconcile.TerminalError(nil),
 		},
 		{
-			name: "a cluster that has left ends the request", err: multicluster.ErrClusterNotFound,
+			name: "a removed cluster ends the request", err: multicluster.ErrClusterNotFound,
 		},
 		{
-			name: "the error may be wrapped", err: fmt.Errorf("cannot read the pod: %w", multicluster.NotFoundError("eu")),
+			name: "a wrapped error", err: fmt.Errorf("cannot read the pod: %w", multicluster.NotFoundError("eu")),
 		},
 		{
-			name: "the error may be one of several", err: errors.Join(other, multicluster.NotFoundError("eu")),
+			name: "one of several errors", err: errors.Join(other, multicluster.NotFoundError("eu")),
 		},
 		{
-			name: "what else the reconciler asked for is dropped", result: again, err: multicluster.NotFoundError("eu"),
+			name: "the result of the reconciler is ignored", result: again, err: multicluster.NotFoundError("eu"),
 		},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -77,7 +77,7 @@ func TestClusterNotFoundWrapper(t *testing.T) {
 	}
 }
 
-func TestARequestThatNeedsAClusterThatIsNotReady(t *testing.T) {
+func TestClusterNotReady(t *testing.T) {
 	type parked struct {
 		until multicluster.ClusterName
 		takes bool
@@ -87,24 +87,24 @@ func TestARequestThatNeedsAClusterThatIsNotReady(t *testing.T) {
 	for _, tc := range []struct {
 		name       string
 		err        error
-		parking    *parked // nil: there is nobody to wait with
+		parking    *parked // nil: the request cannot wait
 		wantResult reconcile.Result
 		wantParked bool
 	}{
 		{
-			name: "waits until that is engaged, or long enough for that to be unlikely", err: multicluster.NotReadyError("us", "Connecting"),
+			name: "waits for the engagement, at most 10 minutes", err: multicluster.NotReadyError("us", "Connecting"),
 			parking: &parked{until: "us", takes: true}, wantParked: true, wantResult: reconcile.Result{RequeueAfter: 10 * time.Minute},
 		},
 		{
-			name: "is tried again after a time where no more can wait", err: multicluster.NotReadyError("us", "Connecting"),
+			name: "is retried if no more requests can wait", err: multicluster.NotReadyError("us", "Connecting"),
 			parking: &parked{until: "us"}, wantParked: true, wantResult: retry,
 		},
 		{
-			name: "is tried again after a time where nobody tells of engagements", err: multicluster.NotReadyError("us", "Connecting"),
+			name: "is retried without a controller", err: multicluster.NotReadyError("us", "Connecting"),
 			wantResult: retry,
 		},
 		{
-			name: "is tried again after a time where it is not told which", err: unnamed,
+			name: "is retried if the error names no cluster", err: unnamed,
 			parking: &parked{takes: true}, wantResult: retry,
 		},
 	} {
@@ -129,7 +129,7 @@ func TestARequestThatNeedsAClusterThatIsNotReady(t *testing.T) {
 	}
 }
 
-func TestARequestThatIsDroppedIsLoggedWithItsCluster(t *testing.T) {
+func TestDroppedRequestIsLogged(t *testing.T) {
 	gone := multicluster.NotFoundError("gone")
 	for _, tc := range []struct {
 		name      string
@@ -138,16 +138,16 @@ func TestARequestThatIsDroppedIsLoggedWithItsCluster(t *testing.T) {
 		want      []string // JSON of the lines
 	}{
 		{
-			name: "and with the cluster that it needs", verbosity: 1, err: gone,
+			name: "with the missing cluster", verbosity: 1, err: gone,
 			want: []string{`{
-				"logger": "", "level": 1, "msg": "Request that needs a cluster which does not exist is dropped",
+				"logger": "", "level": 1, "msg": "Dropped request that needs a missing cluster",
 				"request": {"cluster": "eu", "namespace": "ns", "name": "pod"}, "error": "cluster \"gone\": cluster not found"
 			}`},
 		},
-		{name: "unless that is too much", verbosity: 0, err: gone},
-		{name: "but not where it waits for the cluster", verbosity: 1, err: multicluster.NotReadyError("gone", "Connecting")},
-		{name: "but not where it is passed on", verbosity: 1, err: errors.New("other")},
-		{name: "but not where it succeeds", verbosity: 1},
+		{name: "not at verbosity 0", verbosity: 0, err: gone},
+		{name: "not if it waits for the cluster", verbosity: 1, err: multicluster.NotReadyError("gone", "Connecting")},
+		{name: "not for other errors", verbosity: 1, err: errors.New("other")},
+		{name: "not for success", verbosity: 1},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			var lines []string
@@ -175,14 +175,14 @@ type titled struct{ nameless }
 
 func (*titled) String() string { return "ticket seller" }
 
-func TestClusterNotFoundWrapperOfAnyRequestBearsTheNameOfWhatItWraps(t *testing.T) {
+func TestClusterNotFoundWrapperString(t *testing.T) {
 	for _, tc := range []struct {
 		name    string
 		wrapped reconcile.TypedReconciler[ticket]
 		want    string
 	}{
-		{"one with a name", &titled{}, "ticket seller"},
-		{"one without", &nameless{}, "*reconcile_test.nameless"},
+		{"reconciler with a String method", &titled{}, "ticket seller"},
+		{"reconciler without a String method", &nameless{}, "*reconcile_test.nameless"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			g := NewWithT(t)

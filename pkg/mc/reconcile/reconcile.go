@@ -17,20 +17,20 @@ type Reconciler = reconcile.TypedReconciler[Request]
 // Func is a function that implements Reconciler.
 type Func = reconcile.TypedFunc[Request]
 
-// ClusterAware is what a type needs to be a request of a multi-cluster
-// controller: the queue compares requests, logs print them, and the runtime
-// reads and sets the cluster.
+// ClusterAware is the constraint for requests of a multi-cluster controller. The
+// queue compares requests, logs print them, and the runtime gets and sets their
+// cluster.
 type ClusterAware[request comparable] interface {
 	comparable
 	fmt.Stringer
 
-	// Cluster returns the name of the cluster that the request is about.
+	// Cluster returns the name of the request's cluster.
 	Cluster() multicluster.ClusterName
-	// WithCluster returns the same request for the cluster of that name.
+	// WithCluster returns a copy of the request for the named cluster.
 	WithCluster(multicluster.ClusterName) request
 }
 
-// Request names an object and the cluster that it lives in.
+// Request identifies an object in a cluster.
 type Request struct {
 	reconcile.Request
 
@@ -45,8 +45,8 @@ func (r Request) String() string {
 	return join(r.ClusterName, r.Request)
 }
 
-// MarshalLog returns what structured loggers print: the cluster, the namespace
-// and the name. The namespaced name's own would leave out the cluster.
+// MarshalLog returns the cluster, namespace and name for structured loggers. The
+// method of the embedded request would omit the cluster.
 func (r Request) MarshalLog() any {
 	return struct {
 		Cluster   multicluster.ClusterName `json:"cluster"`
@@ -55,19 +55,19 @@ func (r Request) MarshalLog() any {
 	}{r.ClusterName, r.Namespace, r.Name}
 }
 
-// Cluster returns the name of the cluster that the request is about.
+// Cluster returns the name of the request's cluster.
 func (r Request) Cluster() multicluster.ClusterName {
 	return r.ClusterName
 }
 
-// WithCluster returns the same request for the cluster of that name.
+// WithCluster returns a copy of the request for the named cluster.
 func (r Request) WithCluster(name multicluster.ClusterName) Request {
 	r.ClusterName = name
 	return r
 }
 
-// WithCluster makes any comparable type a request of a multi-cluster
-// controller.
+// WithCluster is a request of a multi-cluster controller that consists of any
+// comparable type and a cluster.
 type WithCluster[request comparable] struct {
 	// Request is the request within the cluster.
 	Request request
@@ -77,18 +77,18 @@ type WithCluster[request comparable] struct {
 	ClusterName multicluster.ClusterName
 }
 
-// String returns the request's own text for the local cluster, preceded by
-// "cluster/" for any other.
+// String returns the text of the request, preceded by "cluster/" unless the
+// cluster is the local one.
 func (r WithCluster[request]) String() string {
 	return join(r.ClusterName, r.Request)
 }
 
-// Cluster returns the name of the cluster that the request is about.
+// Cluster returns the name of the request's cluster.
 func (r WithCluster[request]) Cluster() multicluster.ClusterName {
 	return r.ClusterName
 }
 
-// WithCluster returns the same request for the cluster of that name.
+// WithCluster returns a copy of the request for the named cluster.
 func (r WithCluster[request]) WithCluster(name multicluster.ClusterName) WithCluster[request] {
 	r.ClusterName = name
 	return r

@@ -28,31 +28,31 @@ func request(cluster multicluster.ClusterName, namespace, name string) mcreconci
 	}
 }
 
-// ticket is a request that knows nothing of clusters and has no text of its own.
+// ticket is a request without a cluster and a String method.
 type ticket struct {
 	Number int
 }
 
-// named is a request with a text of its own.
+// named is a request with a String method.
 type named string
 
 func (n named) String() string { return "the " + string(n) }
 
-func TestRequestsAsText(t *testing.T) {
+func TestRequestString(t *testing.T) {
 	for _, tc := range []struct {
 		name    string
 		request fmt.Stringer
 		want    string
 	}{
-		{"the local cluster is not mentioned", request("", "ns", "pod"), "ns/pod"},
-		{"another cluster comes first", request("eu", "ns", "pod"), "eu/ns/pod"},
-		{"a cluster's name may have a slash itself", request("fleet/eu", "ns", "pod"), "fleet/eu/ns/pod"},
-		{"an object without a namespace keeps controller-runtime's form", request("eu", "", "node"), "eu//node"},
-		{"any request of the local cluster is its own text", mcreconcile.WithCluster[named]{Request: "job"}, "the job"},
-		{"any request of another cluster follows the cluster", mcreconcile.WithCluster[named]{Request: "job", ClusterName: "eu"}, "eu/the job"},
-		{"a request without a text is printed as a value", mcreconcile.WithCluster[ticket]{Request: ticket{7}, ClusterName: "eu"}, "eu/{7}"},
+		{"local cluster", request("", "ns", "pod"), "ns/pod"},
+		{"other cluster", request("eu", "ns", "pod"), "eu/ns/pod"},
+		{"cluster name with a slash", request("fleet/eu", "ns", "pod"), "fleet/eu/ns/pod"},
+		{"cluster-scoped object", request("eu", "", "node"), "eu//node"},
+		{"custom request of the local cluster", mcreconcile.WithCluster[named]{Request: "job"}, "the job"},
+		{"custom request of another cluster", mcreconcile.WithCluster[named]{Request: "job", ClusterName: "eu"}, "eu/the job"},
+		{"custom request without a String method", mcreconcile.WithCluster[ticket]{Request: ticket{7}, ClusterName: "eu"}, "eu/{7}"},
 		{
-			"controller-runtime's request in the general form reads like a Request",
+			"controller-runtime's request in WithCluster",
 			mcreconcile.WithCluster[reconcile.Request]{Request: request("", "ns", "pod").Request, ClusterName: "eu"},
 			"eu/ns/pod",
 		},
@@ -65,18 +65,18 @@ func TestRequestsAsText(t *testing.T) {
 	}
 }
 
-func TestRequestsAreLoggedWithTheirCluster(t *testing.T) {
+func TestRequestInLogs(t *testing.T) {
 	for _, tc := range []struct {
 		name    string
 		request any
 		want    string
 	}{
-		{"an object of a cluster", request("eu", "ns", "pod"), `{"cluster":"eu","namespace":"ns","name":"pod"}`},
-		{"an object without a namespace", request("eu", "", "node"), `{"cluster":"eu","name":"node"}`},
-		{"an object of the local cluster", request("", "ns", "pod"), `{"cluster":"","namespace":"ns","name":"pod"}`},
-		{"any request is logged as its text", mcreconcile.WithCluster[ticket]{Request: ticket{7}, ClusterName: "eu"}, `"eu/{7}"`},
+		{"object of a cluster", request("eu", "ns", "pod"), `{"cluster":"eu","namespace":"ns","name":"pod"}`},
+		{"cluster-scoped object", request("eu", "", "node"), `{"cluster":"eu","name":"node"}`},
+		{"object of the local cluster", request("", "ns", "pod"), `{"cluster":"","namespace":"ns","name":"pod"}`},
+		{"custom request", mcreconcile.WithCluster[ticket]{Request: ticket{7}, ClusterName: "eu"}, `"eu/{7}"`},
 		{
-			"so is controller-runtime's request in the general form",
+			"controller-runtime's request in WithCluster",
 			mcreconcile.WithCluster[reconcile.Request]{Request: request("", "ns", "pod").Request, ClusterName: "eu"},
 			`"eu/ns/pod"`,
 		},
@@ -99,27 +99,27 @@ func TestRequestsAreLoggedWithTheirCluster(t *testing.T) {
 	}
 }
 
-// checkCluster is for any request type what the runtime does with it.
+// checkCluster tests Cluster and WithCluster of a type of request.
 func checkCluster[request mcreconcile.ClusterAware[request]](t *testing.T, req request) {
 	t.Helper()
 	g := NewWithT(t)
 	g.Expect(req.Cluster()).To(BeEmpty())
 	eu := req.WithCluster("eu")
 	g.Expect(eu.Cluster()).To(BeEquivalentTo("eu"))
-	g.Expect(req.Cluster()).To(BeEmpty(), "WithCluster leaves the original as it is")
-	g.Expect(eu == req).To(BeFalse(), "the same object in two clusters makes two requests")
+	g.Expect(req.Cluster()).To(BeEmpty(), "WithCluster does not change the original")
+	g.Expect(eu == req).To(BeFalse(), "requests for two clusters differ")
 	g.Expect(eu.WithCluster("us").WithCluster("eu") == eu).To(BeTrue(), "only the name changes")
 	g.Expect(eu.WithCluster("") == req).To(BeTrue(), "the empty name is the local cluster")
 }
 
-func TestTheClusterOfARequestCanBeReadAndSet(t *testing.T) {
-	t.Run("of a Request", func(t *testing.T) {
+func TestRequestCluster(t *testing.T) {
+	t.Run("Request", func(t *testing.T) {
 		checkCluster(t, request("", "ns", "pod"))
 	})
-	t.Run("of any comparable type", func(t *testing.T) {
+	t.Run("custom request", func(t *testing.T) {
 		checkCluster(t, mcreconcile.WithCluster[ticket]{Request: ticket{7}})
 	})
-	t.Run("of controller-runtime's request in the general form", func(t *testing.T) {
+	t.Run("controller-runtime's request in WithCluster", func(t *testing.T) {
 		checkCluster(t, mcreconcile.WithCluster[reconcile.Request]{Request: request("", "ns", "pod").Request})
 	})
 }

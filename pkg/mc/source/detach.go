@@ -13,28 +13,28 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cluster"
 )
 
-// detachingCache is a cache whose informers forget the event handlers that
-// were added through it when a context ends. It waits for these handlers alone,
-// as soon as they have had their initial events: the cache's own ways to wait
-// look ten times a second, and for all informers of the cluster.
+// detachingCache is a cache that removes the event handlers added through it when
+// a context ends. Its WaitForCacheSync waits only for these handlers and returns
+// as soon as they have synced, while that of the cache polls all informers.
 type detachingCache struct {
 	cache.Cache
-	cluster  cluster.Cluster
-	searches *searches
+	cluster cluster.Cluster
+	lookups *lookups
 
-	answered chan struct{} // holds a token when there is another answer
+	answered chan struct{} // receives a token for each result of a lookup
 
 	mu       sync.Mutex // guards what follows
 	ended    bool
 	attached []attachment
-	found    bool  // an informer has been found
-	failure  error // why it was not when that was last tried
+	found    bool  // the informer was found
+	failure  error // of the last lookup
 }
 
-func newDetachingCache(cl cluster.Cluster, s *searches) *detachingCache {
-	return &detachingCache{Cache: cl.GetCache(), cluster: cl, searches: s, answered: make(chan struct{}, 1)}
+func newDetachingCache(cl cluster.Cluster, l *lookups) *detachingCache {
+	return &detachingCache{Cache: cl.GetCache(), cluster: cl, lookups: l, answered: make(chan struct{}, 1)}
 }
 
+// attachment is an event handler that was added to an informer.
 type attachment struct {
 	informer     cache.Informer
 	registration toolscache.ResourceEventHandlerRegistration
@@ -42,7 +42,7 @@ type attachment struct {
 
 func (c *detachingCache) GetInformer(ctx context.Context, obj client.Object, opts ...cache.InformerGetOption) (cache.Informer, error) {
 	opts = append(opts, cache.BlockUntilSynced(false))
-	informer, err := c.searches.await(ctx, c.cluster, func(ctx context.Context) (cache.Informer, error) {
+	informer, err := c.lookups.get(ctx, c.cluster, func(ctx context.Context) (cache.Informer, error) {
 		return findInformer(ctx, c.cluster, c.Cache, obj, opts)
 	})
 	c.noteAnswer(err)
@@ -62,16 +62,15 @@ func (c *detachingCache) noteAnswer(err error) {
 	}
 }
 
-// answer tells whether an informer has been found, and if it was looked for and
-// not found, why.
+// answer reports whether the informer was found, and the error of the last lookup.
 func (c *detachingCache) answer() (found bool, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.found, c.failure
 }
 
-// WaitForCacheSync returns true when the handlers have had their initial
-// events, and false if the context ends before that.
+// WaitForCacheSync returns true when the handlers have received their initial
+// events, and false if the context ends first.
 func (c *detachingCache) WaitForCacheSync(ctx context.Context) bool {
 	c.mu.Lock()
 	ended, attached := c.ended, c.attached
@@ -86,8 +85,8 @@ func (c *detachingCache) WaitForCacheSync(ctx context.Context) bool {
 	return !ended
 }
 
-// detachOnEnd takes the handlers off when the context ends, also those that
-// are added just then.
+// detachOnEnd removes the handlers when the context ends, and those that are added
+// afterwards.
 func (c *detachingCache) detachOnEnd(ctx context.Context) {
 	context.AfterFunc(ctx, func() {
 		c.mu.Lock()
@@ -114,17 +113,18 @@ func (c *detachingCache) attach(a attachment) {
 }
 
 func (a attachment) detach() {
-	// The only error is that of a registration which is not the informer's.
+	// The only error is a registration of another informer.
 	_ = a.informer.RemoveEventHandler(a.registration)
 }
 
+// detachingInformer is an informer of a detachingCache.
 type detachingInformer struct {
 	cache.Informer
 	cache *detachingCache
 }
 
-// AddEventHandlerWithOptions is how controller-runtime's Kind source adds its
-// handler.
+// AddEventHandlerWithOptions is the method that controller-runtime's Kind source
+// calls.
 func (i *detachingInformer) AddEventHandlerWithOptions(handler toolscache.ResourceEventHandler, options toolscache.HandlerOptions) (toolscache.ResourceEventHandlerRegistration, error) {
 	registration, err := i.Informer.AddEventHandlerWithOptions(handler, options)
 	if err == nil {

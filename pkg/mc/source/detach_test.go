@@ -23,34 +23,34 @@ import (
 	mcsource "github.com/rollcall-dev/rollcall/pkg/mc/source"
 )
 
-func TestASourceLeavesItsInformerWhenItsContextEnds(t *testing.T) {
+func TestHandlerIsRemovedAtEnd(t *testing.T) {
 	g := NewWithT(t)
 	server := mctest.New(t)
 	create(t, server, "a")
 	cl := connect(t, server)
 	src := mcsource.Kind(&corev1.ConfigMap{}, mchandler.TypedEnqueueRequestForObject[*corev1.ConfigMap]())
-	stays, leaves := &queue[mcreconcile.Request]{}, &queue[mcreconcile.Request]{}
-	start(t.Context(), t, src, "stays", cl, stays)
-	g.Eventually(func() int { return server.OpenWatches("configmaps") }).WithTimeout(patience).Should(Equal(1))
+	remaining, ended := &queue[mcreconcile.Request]{}, &queue[mcreconcile.Request]{}
+	start(t.Context(), t, src, "remaining", cl, remaining)
+	g.Eventually(func() int { return server.OpenWatches("configmaps") }).WithTimeout(mctest.Timeout).Should(Equal(1))
 	create(t, server, "b")
-	g.Eventually(stays.added).WithTimeout(patience).Should(ContainElement(request("stays", "b")), "all that it needs runs")
+	g.Eventually(remaining.added).WithTimeout(mctest.Timeout).Should(ContainElement(request("remaining", "b")), "all goroutines are running")
 
 	idle := goleak.IgnoreCurrent()
 	for range 10 {
 		ctx, end := context.WithCancel(t.Context())
-		start(ctx, t, src, "leaves", cl, leaves)
+		start(ctx, t, src, "ended", cl, ended)
 		end()
 	}
 	goleak.VerifyNone(t, idle)
-	g.Expect(leaves.added()).To(HaveLen(20), "two initial events each")
+	g.Expect(ended.added()).To(HaveLen(20), "two initial events each")
 
 	create(t, server, "c")
-	g.Eventually(stays.added).WithTimeout(patience).Should(ContainElement(request("stays", "c")), "the cache lives on")
-	g.Expect(leaves.added()).To(HaveLen(20))
+	g.Eventually(remaining.added).WithTimeout(mctest.Timeout).Should(ContainElement(request("remaining", "c")), "the cache continues")
+	g.Expect(ended.added()).To(HaveLen(20))
 	g.Expect(server.OpenWatches("configmaps")).To(Equal(1), "and is shared")
 }
 
-// slowCache has an informer that takes a handler when it is told to.
+// slowCache has an informer that adds a handler when the test allows it.
 type slowCache struct {
 	cache.Cache
 	informer *countingInformer
@@ -103,7 +103,7 @@ type slowCluster struct {
 
 func (c slowCluster) GetCache() cache.Cache { return c.cache }
 
-func TestAHandlerThatIsAddedAfterTheEndIsTakenOffToo(t *testing.T) {
+func TestHandlerAddedAfterEndIsRemoved(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := NewWithT(t)
 		informers := &slowCache{informer: &countingInformer{take: make(chan struct{})}}

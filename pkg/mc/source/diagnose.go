@@ -16,22 +16,28 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cluster"
 )
 
-// answerWithin is how long an API server has to say why a kind is not synced.
-const answerWithin = 10 * time.Second
+const (
+	// listTimeout is the timeout of the test request to the API server.
+	listTimeout = 10 * time.Second
 
-// examineBackoff returns the times before each look at why a kind is not synced.
-func examineBackoff() wait.Backoff {
-	return wait.Backoff{Duration: 5 * time.Second, Factor: 2, Jitter: 0.2, Steps: 10, Cap: time.Minute}
+	// discoveryTimeout is the time after which slow discovery is reported.
+	discoveryTimeout = 3 * time.Second
+)
+
+// checkBackoff returns the delays before each check. The first one is short: a
+// source whose kind is forbidden holds a startup slot.
+func checkBackoff() wait.Backoff {
+	return wait.Backoff{Duration: 500 * time.Millisecond, Factor: 2, Jitter: 0.2, Steps: 10, Cap: time.Minute}
 }
 
-var errNoKinds = errors.New("the API server has not answered which kinds it has")
+var errNoDiscovery = errors.New("the API server does not answer discovery requests")
 
-// Diagnose implements DiagnosedSource. A kind that the cluster does not have is
-// reported as soon as that is known. An informer does not tell why it cannot
-// list: where it has not synced after some seconds, the API server is asked for
-// one object of the kind.
+// Diagnose implements sources.Diagnosed. It reports errors of the informer lookup
+// at once, such as a missing kind. Informers do not return the errors of their
+// list requests. So while the source has not synced, Diagnose periodically lists
+// one object of the kind itself.
 func (k *clusterKind[request]) Diagnose(ctx context.Context, report func(error)) {
-	backoff := examineBackoff()
+	backoff, start := checkBackoff(), time.Now()
 	timer := time.NewTimer(backoff.Step())
 	defer timer.Stop()
 	for {
@@ -42,7 +48,10 @@ func (k *clusterKind[request]) Diagnose(ctx context.Context, report func(error))
 		case <-k.informers.answered:
 			_, err = k.informers.answer()
 		case <-timer.C:
-			err = k.examine(ctx)
+			err = k.check(ctx)
+			if errors.Is(err, errNoDiscovery) && time.Since(start) < discoveryTimeout {
+				err = nil // discovery may only be slow
+			}
 			timer.Reset(backoff.Step())
 		}
 		if err != nil && ctx.Err() == nil {
@@ -51,31 +60,30 @@ func (k *clusterKind[request]) Diagnose(ctx context.Context, report func(error))
 	}
 }
 
-// examine returns what keeps the kind from being synced, nil if nothing does.
-func (k *clusterKind[request]) examine(ctx context.Context) error {
+// check returns the reason why the kind cannot sync, or nil if there is none.
+func (k *clusterKind[request]) check(ctx context.Context) error {
 	found, err := k.informers.answer()
 	switch {
 	case err != nil:
 		return err
 	case !found:
-		return errNoKinds
+		return errNoDiscovery
 	}
-	// The API server has said where the kind is served, so this asks it nothing
-	// that the context cannot end.
-	ctx, cancel := context.WithTimeout(ctx, answerWithin)
+	// Discovery is done, so this request ends with the context.
+	ctx, cancel := context.WithTimeout(ctx, listTimeout)
 	defer cancel()
 	err = listOne(ctx, k.cluster, k.object)
 	switch {
 	case err == nil:
 		return nil
 	case ctx.Err() != nil:
-		return fmt.Errorf("the API server has not answered within %v", answerWithin)
+		return fmt.Errorf("the API server has not answered a list request within %v", listTimeout)
 	default:
-		return fmt.Errorf("cannot be listed in all namespaces: %w", err)
+		return fmt.Errorf("cannot list objects in all namespaces: %w", err)
 	}
 }
 
-// listOne reads the metadata of one object from the API server.
+// listOne lists one object of the kind, metadata only.
 func listOne(ctx context.Context, cl cluster.Cluster, of client.Object) error {
 	scheme, reader := partOf(cl.GetScheme), partOf(cl.GetAPIReader)
 	if scheme == nil || reader == nil {

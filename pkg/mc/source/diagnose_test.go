@@ -25,6 +25,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cluster"
 
 	mchandler "github.com/rollcall-dev/rollcall/pkg/mc/handler"
+	"github.com/rollcall-dev/rollcall/pkg/mc/internal/sources"
 	mcreconcile "github.com/rollcall-dev/rollcall/pkg/mc/reconcile"
 	mcsource "github.com/rollcall-dev/rollcall/pkg/mc/source"
 )
@@ -34,14 +35,14 @@ var (
 	errNoKind    = &meta.NoKindMatchError{GroupKind: schema.GroupKind{Kind: "ConfigMap"}, SearchedVersions: []string{"v1"}}
 )
 
-// stuckCluster never syncs. What it cannot do is nil.
+// stuckCluster is a cluster that never syncs. list may be nil.
 type stuckCluster struct {
 	cluster.Cluster
-	informer func() error                // whether there is one
-	list     func(context.Context) error // what the API server says
-	lists    []client.ObjectList         // that it was asked for
-	limits   []int64                     // with these limits
-	times    []time.Time                 // and when
+	informer func() error                // result of GetInformer
+	list     func(context.Context) error // result of a list request
+	lists    []client.ObjectList         // the lists of these requests
+	limits   []int64                     // their limits
+	times    []time.Time                 // and times
 }
 
 func (c *stuckCluster) GetCache() cache.Cache      { return stuckCache{cluster: c} }
@@ -99,15 +100,15 @@ type stuckChecker struct{}
 func (stuckChecker) Name() string          { return "stuck" }
 func (stuckChecker) Done() <-chan struct{} { return nil }
 
-// diagnosis has the reasons that a source found.
+// diagnosis records the reported errors.
 type diagnosis struct {
 	mu      sync.Mutex
 	reasons []error
 	after   []time.Duration
 }
 
-// diagnose starts the source in the cluster and has it look for reasons until
-// the context ends.
+// diagnose starts a source in the cluster and calls Diagnose until the context
+// ends.
 func diagnose(ctx context.Context, t *testing.T, cl cluster.Cluster) *diagnosis {
 	t.Helper()
 	g := NewWithT(t)
@@ -116,7 +117,7 @@ func diagnose(ctx context.Context, t *testing.T, cl cluster.Cluster) *diagnosis 
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(s.Start(ctx, &queue[mcreconcile.Request]{})).To(Succeed())
 	d, began := &diagnosis{}, time.Now()
-	go s.(mcsource.DiagnosedSource).Diagnose(ctx, func(err error) {
+	go s.(sources.Diagnosed).Diagnose(ctx, func(err error) {
 		d.mu.Lock()
 		defer d.mu.Unlock()
 		d.reasons = append(d.reasons, err)
@@ -134,7 +135,7 @@ func (d *diagnosis) first() (reason string, after time.Duration) {
 	return d.reasons[0].Error(), d.after[0]
 }
 
-func TestASourceFindsOutWhyItHasNotSynced(t *testing.T) {
+func TestDiagnose(t *testing.T) {
 	hang := func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }
 	found := func() error { return nil }
 	for _, tc := range []struct {
@@ -145,7 +146,7 @@ func TestASourceFindsOutWhyItHasNotSynced(t *testing.T) {
 		within   time.Duration
 	}{
 		{
-			name:     "the kind is missing, which is told at once",
+			name:     "the kind is missing",
 			informer: func(<-chan struct{}) func() error { return func() error { return errNoKind } },
 			want:     `no matches for kind "ConfigMap" in version "v1"`,
 			within:   0,
@@ -154,32 +155,32 @@ func TestASourceFindsOutWhyItHasNotSynced(t *testing.T) {
 			name:     "the kind is forbidden",
 			informer: func(<-chan struct{}) func() error { return found },
 			list:     func(context.Context) error { return errForbidden },
-			want:     `cannot be listed in all namespaces: configmaps is forbidden: not yours`,
-			within:   6 * time.Second,
+			want:     `cannot list objects in all namespaces: configmaps is forbidden: not yours`,
+			within:   600 * time.Millisecond,
 		},
 		{
 			name:     "the API server does not answer",
 			informer: func(<-chan struct{}) func() error { return found },
 			list:     hang,
-			want:     `the API server has not answered within 10s`,
-			within:   16 * time.Second,
+			want:     `the API server has not answered a list request within 10s`,
+			within:   11 * time.Second,
 		},
 		{
-			name: "nor does it say where the kind is served",
+			name: "discovery does not answer",
 			informer: func(end <-chan struct{}) func() error {
-				return func() error { <-end; return errors.New("given up") }
+				return func() error { <-end; return errors.New("canceled") }
 			},
-			list:   func(context.Context) error { panic("asked before that was known") },
-			want:   `the API server has not answered which kinds it has`,
+			list:   func(context.Context) error { panic("list before discovery") },
+			want:   `the API server does not answer discovery requests`,
 			within: 6 * time.Second,
 		},
 		{
-			name:     "nothing keeps it, it takes its time",
+			name:     "no error, the list is slow",
 			informer: func(<-chan struct{}) func() error { return found },
 			list:     func(context.Context) error { return nil },
 		},
 		{
-			name:     "the cluster cannot be asked",
+			name:     "the cluster has no API reader",
 			informer: func(<-chan struct{}) func() error { return found },
 		},
 	} {
@@ -202,7 +203,7 @@ func TestASourceFindsOutWhyItHasNotSynced(t *testing.T) {
 	}
 }
 
-func TestWhatItAsksTheAPIServerForIsLittleAndEndsWithTheContext(t *testing.T) {
+func TestDiagnoseRequests(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := NewWithT(t)
 		ctx, end := context.WithCancel(t.Context())
@@ -227,7 +228,7 @@ func TestWhatItAsksTheAPIServerForIsLittleAndEndsWithTheContext(t *testing.T) {
 	})
 }
 
-func TestNoReasonIsFoundInTheEndOfTheContext(t *testing.T) {
+func TestDiagnoseEndsWithContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := NewWithT(t)
 		ctx, end := context.WithCancel(t.Context())
@@ -235,7 +236,7 @@ func TestNoReasonIsFoundInTheEndOfTheContext(t *testing.T) {
 			informer: func() error { return nil },
 			list:     func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() },
 		})
-		time.Sleep(10 * time.Second) // while it waits for an answer
+		time.Sleep(5 * time.Second) // during a request
 		end()
 		synctest.Wait()
 		g.Expect(d.reasons).To(BeEmpty())

@@ -15,6 +15,7 @@ import (
 
 	mccontext "github.com/rollcall-dev/rollcall/pkg/mc/context"
 	mchandler "github.com/rollcall-dev/rollcall/pkg/mc/handler"
+	"github.com/rollcall-dev/rollcall/pkg/mc/internal/sources"
 	"github.com/rollcall-dev/rollcall/pkg/mc/multicluster"
 	mcreconcile "github.com/rollcall-dev/rollcall/pkg/mc/reconcile"
 )
@@ -35,22 +36,23 @@ func TypedKind[object client.Object, request mcreconcile.ClusterAware[request]](
 	handler mchandler.TypedEventHandlerFunc[object, request],
 	predicates ...predicate.TypedPredicate[object],
 ) TypedSyncingSource[object, request] {
-	return &kind[object, request]{object: obj, handler: handler, predicates: predicates, searches: &searches{}}
+	return &kind[object, request]{object: obj, handler: handler, predicates: predicates, lookups: &lookups{}}
 }
 
+// kind is the multi-cluster source of a kind.
 type kind[object client.Object, request mcreconcile.ClusterAware[request]] struct {
 	object     object
 	handler    mchandler.TypedEventHandlerFunc[object, request]
 	predicates []predicate.TypedPredicate[object]
 	project    func(cluster.Cluster, object) (object, error)
 	filter     ClusterFilterFunc
-	searches   *searches // those of all copies that watch the same form
+	lookups    *lookups // shared by copies that watch the same representation
 }
 
 func (k *kind[object, request]) WithProjection(project func(cluster.Cluster, object) (object, error)) TypedSyncingSource[object, request] {
 	projected := *k
 	projected.project = project
-	projected.searches = &searches{}
+	projected.lookups = &lookups{}
 	return &projected
 }
 
@@ -65,13 +67,12 @@ func (k *kind[object, request]) ForCluster(name multicluster.ClusterName, cl clu
 }
 
 func (k *kind[object, request]) SyncingForCluster(name multicluster.ClusterName, cl cluster.Cluster) (_ source.TypedSyncingSource[request], _ bool, err error) {
-	// Handlers have no way to say that they cannot be made for a cluster but to
-	// panic, as controller-runtime's do when a scheme lacks a type. That, or what
-	// is wrong with a filter or a projection, is this cluster's trouble, not the
-	// whole process'.
+	// A handler can fail only by a panic, as controller-runtime's do when a type is
+	// not in the scheme. Such a failure, and one of a filter or projection, must
+	// affect this cluster only.
 	defer func() {
 		if r := recover(); r != nil {
-			err = fmt.Errorf("cannot watch %T in %s: %v", k.object, described(name), r)
+			err = fmt.Errorf("cannot watch %T in %s: %v", k.object, describe(name), r)
 		}
 	}()
 	if k.filter != nil && !k.filter(name, cl) {
@@ -81,10 +82,10 @@ func (k *kind[object, request]) SyncingForCluster(name multicluster.ClusterName,
 	if k.project != nil {
 		obj, err = k.project(cl, obj)
 		if err != nil {
-			return nil, false, fmt.Errorf("cannot project %T for %s: %w", k.object, described(name), err)
+			return nil, false, fmt.Errorf("cannot project %T for %s: %w", k.object, describe(name), err)
 		}
 	}
-	informers := newDetachingCache(cl, k.searches)
+	informers := newDetachingCache(cl, k.lookups)
 	return &clusterKind[request]{
 		TypedSyncingSource: source.TypedKind(informers, obj, k.handler(name, cl), k.predicates...),
 		clusterName:        name,
@@ -98,9 +99,9 @@ func (k *kind[object, request]) String() string {
 	return fmt.Sprintf("multi-cluster kind source: %T", k.object)
 }
 
-// clusterKind is the Kind source of one cluster. Unlike controller-runtime's,
-// which lives as long as its cache, it takes its event handler off the informer
-// when its context ends: a cluster's cache may outlive an engagement.
+// clusterKind is the Kind source of one cluster. Unlike controller-runtime's Kind,
+// it removes its event handler from the informer when its context ends, since the
+// cache of a cluster may outlive an engagement.
 type clusterKind[request mcreconcile.ClusterAware[request]] struct {
 	source.TypedSyncingSource[request]
 	clusterName multicluster.ClusterName
@@ -109,7 +110,7 @@ type clusterKind[request mcreconcile.ClusterAware[request]] struct {
 	informers   *detachingCache
 }
 
-var _ DiagnosedSource = &clusterKind[mcreconcile.Request]{}
+var _ sources.Diagnosed = &clusterKind[mcreconcile.Request]{}
 
 func (k *clusterKind[request]) Start(ctx context.Context, queue workqueue.TypedRateLimitingInterface[request]) error {
 	k.informers.detachOnEnd(ctx)
@@ -117,11 +118,11 @@ func (k *clusterKind[request]) Start(ctx context.Context, queue workqueue.TypedR
 }
 
 func (k *clusterKind[request]) String() string {
-	return fmt.Sprintf("%v in %s", k.TypedSyncingSource, described(k.clusterName))
+	return fmt.Sprintf("%v in %s", k.TypedSyncingSource, describe(k.clusterName))
 }
 
-// described names a cluster in a text.
-func described(name multicluster.ClusterName) string {
+// describe returns the cluster for messages.
+func describe(name multicluster.ClusterName) string {
 	if name.Empty() {
 		return "the local cluster"
 	}

@@ -39,12 +39,12 @@ func start[object client.Object, request mcreconcile.ClusterAware[request]](
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(watched).To(BeTrue())
 	g.Expect(s.Start(ctx, q)).To(Succeed())
-	syncCtx, cancel := context.WithTimeout(ctx, patience)
+	syncCtx, cancel := context.WithTimeout(ctx, mctest.Timeout)
 	defer cancel()
 	g.Expect(s.WaitForSync(syncCtx)).To(Succeed())
 }
 
-func TestKindFollowsAClustersObjects(t *testing.T) {
+func TestKind(t *testing.T) {
 	g := NewWithT(t)
 	server := mctest.New(t)
 	create(t, server, "a", "b")
@@ -54,32 +54,32 @@ func TestKindFollowsAClustersObjects(t *testing.T) {
 	g.Expect(q.initial()).To(Equal(2), "with low priority")
 
 	create(t, server, "c")
-	g.Eventually(q.added).WithTimeout(patience).Should(HaveLen(3))
+	g.Eventually(q.added).WithTimeout(mctest.Timeout).Should(HaveLen(3))
 	changed := configMap("a")
 	changed.Data = map[string]string{"k": "v"}
 	g.Expect(server.Update(changed)).To(Succeed())
-	g.Eventually(q.added).WithTimeout(patience).Should(HaveLen(4))
+	g.Eventually(q.added).WithTimeout(mctest.Timeout).Should(HaveLen(4))
 	g.Expect(server.Delete(configMap("b"))).To(Succeed())
-	g.Eventually(q.added).WithTimeout(patience).Should(HaveLen(5))
+	g.Eventually(q.added).WithTimeout(mctest.Timeout).Should(HaveLen(5))
 	g.Expect(q.added()[2:]).To(Equal([]mcreconcile.Request{request("eu", "c"), request("eu", "a"), request("eu", "b")}))
 	g.Expect(q.initial()).To(Equal(2))
 }
 
-func TestTheSyncPeriodOfAClustersCacheHolds(t *testing.T) {
+func TestKindSyncPeriod(t *testing.T) {
 	g := NewWithT(t)
 	server := mctest.New(t)
 	create(t, server, "a")
-	period := time.Second // client-go looks no more often
+	period := time.Second // the minimum of client-go
 	often := connect(t, server, func(o *cluster.Options) { o.Cache.SyncPeriod = &period })
 	seldom := connect(t, server)
 	src, q := mcsource.Kind(&corev1.ConfigMap{}, mchandler.TypedEnqueueRequestForObject[*corev1.ConfigMap]()), &queue[mcreconcile.Request]{}
 	start(t.Context(), t, src, "seldom", seldom, q)
 	start(t.Context(), t, src, "often", often, q)
-	g.Eventually(func() int { return len(q.added()) }).WithTimeout(patience).Should(BeNumerically(">=", 4))
+	g.Eventually(func() int { return len(q.added()) }).WithTimeout(mctest.Timeout).Should(BeNumerically(">=", 4))
 	g.Expect(q.added()[1:]).To(HaveEach(request("often", "a")))
 }
 
-func TestOneKindServesManyClusters(t *testing.T) {
+func TestKindOfSeveralClusters(t *testing.T) {
 	g := NewWithT(t)
 	servers, q := mctest.NewFleet(t, 2), &queue[mcreconcile.Request]{}
 	src := mcsource.TypedKind[client.Object, mcreconcile.Request](&corev1.ConfigMap{}, mchandler.EnqueueRequestForObject)
@@ -90,7 +90,7 @@ func TestOneKindServesManyClusters(t *testing.T) {
 	g.Expect(q.added()).To(ConsistOf(request("eu", "of-eu"), request("us", "of-us")))
 }
 
-func TestAMapFunctionFindsTheEventsClusterInItsContext(t *testing.T) {
+func TestClusterInContextOfMapFunc(t *testing.T) {
 	type job = mcreconcile.WithCluster[string]
 	toJobs := func(ctx context.Context, obj client.Object) []job {
 		from, ok := mccontext.ClusterFrom(ctx)
@@ -106,19 +106,19 @@ func TestAMapFunctionFindsTheEventsClusterInItsContext(t *testing.T) {
 		want    job
 	}{
 		{
-			name: "where requests are for the event's cluster", cluster: "eu",
+			name: "requests for the cluster of the event", cluster: "eu",
 			handler: mchandler.TypedEnqueueRequestsFromMapFunc(toJobs),
 			want:    job{Request: `a of "eu" true`, ClusterName: "eu"},
 		},
 		{
-			name: "where requests are for another", cluster: "eu",
+			name: "requests for another cluster", cluster: "eu",
 			handler: func(multicluster.ClusterName, cluster.Cluster) handler.TypedEventHandler[client.Object, job] {
 				return mchandler.TypedEnqueueRequestsFromMapFuncWithClusterPreservation(toJobs)
 			},
 			want: job{Request: `a of "eu" true`, ClusterName: "us"},
 		},
 		{
-			name:    "where it is the local one",
+			name:    "the local cluster",
 			handler: mchandler.TypedEnqueueRequestsFromMapFunc(toJobs),
 			want:    job{Request: `a of "" true`},
 		},
@@ -131,7 +131,7 @@ func TestAMapFunctionFindsTheEventsClusterInItsContext(t *testing.T) {
 	}
 }
 
-func TestPredicatesMustAllAgree(t *testing.T) {
+func TestKindPredicates(t *testing.T) {
 	g := NewWithT(t)
 	server, q := mctest.New(t), &queue[mcreconcile.Request]{}
 	create(t, server, "a1", "a2", "b1")
@@ -141,11 +141,11 @@ func TestPredicatesMustAllAgree(t *testing.T) {
 	ends := predicate.NewTypedPredicateFuncs(func(obj *corev1.ConfigMap) bool { return obj.Name[1] == '1' })
 	start(t.Context(), t, mcsource.Kind(&corev1.ConfigMap{}, mchandler.TypedEnqueueRequestForObject[*corev1.ConfigMap](), begins('a'), ends), "eu", connect(t, server), q)
 	create(t, server, "c1", "a3", "x1", "a1x")
-	g.Eventually(q.added).WithTimeout(patience).Should(ContainElement(request("eu", "a1x")))
+	g.Eventually(q.added).WithTimeout(mctest.Timeout).Should(ContainElement(request("eu", "a1x")))
 	g.Expect(q.added()).To(Equal([]mcreconcile.Request{request("eu", "a1"), request("eu", "a1x")}))
 }
 
-func TestAProjectionIsWhatIsWatched(t *testing.T) {
+func TestWithProjection(t *testing.T) {
 	g := NewWithT(t)
 	server, q := mctest.New(t), &queue[mcreconcile.Request]{}
 	create(t, server, "a")
@@ -169,10 +169,10 @@ func TestAProjectionIsWhatIsWatched(t *testing.T) {
 	start(t.Context(), t, metadata, "eu", cl, q)
 	start(t.Context(), t, full, "eu", cl, q)
 	g.Expect(q.added()).To(HaveLen(2))
-	g.Expect(seen).To(Equal([]string{"*v1.PartialObjectMetadata", "*v1.ConfigMap"}), "the original watches what it did")
+	g.Expect(seen).To(Equal([]string{"*v1.PartialObjectMetadata", "*v1.ConfigMap"}), "the original is unchanged")
 }
 
-func TestOnlyTheClustersOfTheFilterAreWatched(t *testing.T) {
+func TestWithClusterFilter(t *testing.T) {
 	g := NewWithT(t)
 	cl := connect(t, mctest.New(t))
 	all := mcsource.Kind(&corev1.ConfigMap{}, mchandler.TypedEnqueueRequestForObject[*corev1.ConfigMap]())
@@ -199,7 +199,7 @@ func TestOnlyTheClustersOfTheFilterAreWatched(t *testing.T) {
 	g.Expect(made).To(Equal(1), "no handler is made for a cluster that is not watched")
 }
 
-func TestWhatCannotBeMadeForAClusterIsAnError(t *testing.T) {
+func TestForClusterErrors(t *testing.T) {
 	cl := connect(t, mctest.New(t))
 	kind := func(h mchandler.EventHandlerFunc) mcsource.TypedSyncingSource[client.Object, mcreconcile.Request] {
 		return mcsource.TypedKind[client.Object](&corev1.ConfigMap{}, mchandler.TypedEventHandlerFunc[client.Object, mcreconcile.Request](h))
@@ -216,12 +216,12 @@ func TestWhatCannotBeMadeForAClusterIsAnError(t *testing.T) {
 			want:   `cannot watch *v1.ConfigMap in cluster "eu": no such owner`,
 		},
 		{
-			name:   "an owner that the cluster's scheme lacks",
+			name:   "an owner missing in the scheme",
 			source: kind(mchandler.EnqueueRequestForOwner(&unknown{})),
 			want:   `no kind is registered for the type source_test.unknown`,
 		},
 		{
-			name:   "no function to make handlers with",
+			name:   "a nil handler function",
 			source: kind(nil),
 			want:   `cannot watch *v1.ConfigMap in cluster "eu"`,
 		},
@@ -253,10 +253,10 @@ func TestWhatCannotBeMadeForAClusterIsAnError(t *testing.T) {
 	}
 }
 
-// unknown is in no scheme.
+// unknown is a type that is in no scheme.
 type unknown struct{ corev1.ConfigMap }
 
-func TestKindsAsText(t *testing.T) {
+func TestKindString(t *testing.T) {
 	g := NewWithT(t)
 	src := mcsource.Kind(&corev1.ConfigMap{}, mchandler.TypedEnqueueRequestForObject[*corev1.ConfigMap]())
 	g.Expect(fmt.Sprint(src)).To(Equal("multi-cluster kind source: *v1.ConfigMap"))
@@ -271,32 +271,32 @@ func TestKindsAsText(t *testing.T) {
 	}
 }
 
-// A source that cannot get going must tell so in WaitForSync, whereupon the
-// controller makes another one.
-func TestAKindThatCannotBeWatchedIsToldBySyncingAndCanBeTriedAgain(t *testing.T) {
+// TestKindThatCannotSync tests that WaitForSync returns an error, and that another
+// source can be started later.
+func TestKindThatCannotSync(t *testing.T) {
 	for _, tc := range []struct {
-		name    string
-		object  client.Object
-		breakIt func(*mctest.Cluster)
-		mend    func(*testing.T, *mctest.Cluster)
+		name   string
+		object client.Object
+		fail   func(*mctest.Cluster)
+		repair func(*testing.T, *mctest.Cluster)
 	}{
 		{
-			name:    "because it is forbidden",
-			object:  &corev1.ConfigMap{},
-			breakIt: func(c *mctest.Cluster) { c.Fault(mctest.Forbidden.On("configmaps")) },
-			mend:    func(_ *testing.T, c *mctest.Cluster) { c.Clear() },
+			name:   "forbidden",
+			object: &corev1.ConfigMap{},
+			fail:   func(c *mctest.Cluster) { c.Fault(mctest.Forbidden.On("configmaps")) },
+			repair: func(_ *testing.T, c *mctest.Cluster) { c.Clear() },
 		},
 		{
-			name:    "because the API server hangs",
-			object:  &corev1.ConfigMap{},
-			breakIt: func(c *mctest.Cluster) { c.Fault(mctest.Hang.On("configmaps")) },
-			mend:    func(_ *testing.T, c *mctest.Cluster) { c.Clear() },
+			name:   "the API server hangs",
+			object: &corev1.ConfigMap{},
+			fail:   func(c *mctest.Cluster) { c.Fault(mctest.Hang.On("configmaps")) },
+			repair: func(_ *testing.T, c *mctest.Cluster) { c.Clear() },
 		},
 		{
-			name:    "because the cluster does not know it",
-			object:  widget("", ""),
-			breakIt: func(*mctest.Cluster) {},
-			mend:    defineWidgets,
+			name:   "the cluster does not have the kind",
+			object: widget("", ""),
+			fail:   func(*mctest.Cluster) {},
+			repair: defineWidgets,
 		},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -304,7 +304,7 @@ func TestAKindThatCannotBeWatchedIsToldBySyncingAndCanBeTriedAgain(t *testing.T)
 			server, q := mctest.New(t), &queue[mcreconcile.Request]{}
 			create(t, server, "a")
 			cl := connect(t, server)
-			tc.breakIt(server)
+			tc.fail(server)
 			src := mcsource.TypedKind[client.Object, mcreconcile.Request](tc.object, mchandler.EnqueueRequestForObject)
 
 			s, watched, err := src.SyncingForCluster("eu", cl)
@@ -318,7 +318,7 @@ func TestAKindThatCannotBeWatchedIsToldBySyncingAndCanBeTriedAgain(t *testing.T)
 			end()
 			g.Expect(q.added()).To(BeEmpty())
 
-			tc.mend(t, server)
+			tc.repair(t, server)
 			start(t.Context(), t, src, "eu", cl, q)
 			g.Expect(slices.Compact(q.added())).To(Equal([]mcreconcile.Request{request("eu", "a")}), "the one that failed adds nothing")
 			g.Expect(q.added()).To(HaveLen(1))

@@ -12,48 +12,39 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cluster"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
+	"github.com/rollcall-dev/rollcall/pkg/mc/internal/sources"
 	"github.com/rollcall-dev/rollcall/pkg/mc/multicluster"
 	mcreconcile "github.com/rollcall-dev/rollcall/pkg/mc/reconcile"
 )
 
-// ClusterEventType is what has happened to a cluster.
+// ClusterEventType is the type of a ClusterEvent.
 type ClusterEventType string
 
 const (
-	// ClusterJoined: the controller has been engaged with the cluster.
-	ClusterJoined ClusterEventType = "Joined"
-	// ClusterChanged: what is known of the cluster has changed, where the
-	// cluster is a multicluster.ChangeNotifier. Several changes may come as one.
+	// ClusterEngaged: the controller is engaged with the cluster.
+	ClusterEngaged ClusterEventType = "Engaged"
+	// ClusterChanged: the provider has called NotifyChange of the cluster's
+	// multicluster.Engagement. One event may stand for several changes.
 	ClusterChanged ClusterEventType = "Changed"
-	// ClusterLeft: the cluster is engaged no longer.
-	ClusterLeft ClusterEventType = "Left"
+	// ClusterDisengaged: the controller is no longer engaged with the cluster.
+	ClusterDisengaged ClusterEventType = "Disengaged"
 )
 
-// ClusterEvent tells what has happened to a cluster.
+// ClusterEvent is an event of a cluster itself.
 type ClusterEvent struct {
-	// Type is what has happened.
+	// Type is the type of the event.
 	Type ClusterEventType
-	// ClusterName is the name under which the cluster is or was engaged.
+	// ClusterName is the name of the cluster.
 	ClusterName multicluster.ClusterName
-	// Cluster is the cluster. Once it has left, it cannot be talked to.
+	// Cluster is the cluster. After ClusterDisengaged it must not be used for
+	// requests.
 	Cluster cluster.Cluster
 }
 
-// ClusterWatcher is a source that the controller tells of the clusters that it
-// is engaged with. The methods return at once, and are called in the order in
-// which things happen.
-type ClusterWatcher interface {
-	// ClusterJoined is told of an engagement, whose context is given.
-	ClusterJoined(ctx context.Context, name multicluster.ClusterName, cl cluster.Cluster)
-	// ClusterLeft is told when an engagement has ended, after the cluster's
-	// requests have been dropped.
-	ClusterLeft(name multicluster.ClusterName, cl cluster.Cluster)
-}
-
-// ClusterLifecycle is a source of the clusters' own coming and going. It
-// enqueues a Request for the cluster with an empty name and namespace when a
-// cluster joins, changes or leaves. Give it to WatchesRawSource of the builder
-// or to Watch of the controller:
+// ClusterLifecycle is a source of events of the clusters themselves. It enqueues a
+// Request with the name of the cluster, and no object, when a cluster is engaged,
+// has changed, or is disengaged. Use it with WatchesRawSource of the builder or
+// Watch of the controller:
 //
 //	mcbuilder.ControllerManagedBy(mgr).Named("clusters").
 //		WatchesRawSource(mcsource.ClusterLifecycle())
@@ -63,53 +54,54 @@ func ClusterLifecycle() source.TypedSource[mcreconcile.Request] {
 	})
 }
 
-// TypedClusterLifecycle is a source of the clusters' own coming and going. It
-// enqueues what the function makes of each event, for the clusters that the
-// requests name. The function is called from one goroutine, and must return
-// when its context ends: the controller's Start waits for it.
+// TypedClusterLifecycle is ClusterLifecycle with a function that maps events to
+// requests of any clusters. The function is called from one goroutine. It must
+// return when its context ends: the controller's Start waits for it.
 func TypedClusterLifecycle[request mcreconcile.ClusterAware[request]](fn func(context.Context, ClusterEvent) []request) source.TypedSource[request] {
 	return &lifecycle[request]{fn: fn, wake: make(chan struct{}, 1), changed: map[multicluster.ClusterName]struct{}{}}
 }
 
+// lifecycle is the source of cluster events.
 type lifecycle[request mcreconcile.ClusterAware[request]] struct {
 	fn   func(context.Context, ClusterEvent) []request
-	wake chan struct{} // holds a token when there are events
+	wake chan struct{} // has a token while there are events
 
-	running sync.WaitGroup // counts what Start has started
+	running sync.WaitGroup // the goroutine of Start
 
 	mu      sync.Mutex // guards what follows
 	events  []ClusterEvent
-	changed map[multicluster.ClusterName]struct{} // whose last event is a change
+	changed map[multicluster.ClusterName]struct{} // clusters whose last event is a change
 	started bool
 }
 
 var (
-	_ AwaitedSource  = &lifecycle[mcreconcile.Request]{}
-	_ ClusterWatcher = &lifecycle[mcreconcile.Request]{}
+	_ sources.Awaited        = &lifecycle[mcreconcile.Request]{}
+	_ sources.ClusterWatcher = &lifecycle[mcreconcile.Request]{}
 )
 
-func (l *lifecycle[request]) ClusterJoined(ctx context.Context, name multicluster.ClusterName, cl cluster.Cluster) {
-	l.add(ClusterEvent{Type: ClusterJoined, ClusterName: name, Cluster: cl})
-	if notifier, ok := cl.(multicluster.ChangeNotifier); ok {
-		notifier.NotifyChange(ctx, func() {
-			l.add(ClusterEvent{Type: ClusterChanged, ClusterName: name, Cluster: cl})
-		})
-	}
+// ClusterEngaged implements sources.ClusterWatcher.
+func (l *lifecycle[request]) ClusterEngaged(ctx context.Context, name multicluster.ClusterName, cl cluster.Cluster) {
+	l.add(ClusterEvent{Type: ClusterEngaged, ClusterName: name, Cluster: cl})
+	multicluster.EngagementFrom(ctx).OnChange(ctx, func() {
+		l.add(ClusterEvent{Type: ClusterChanged, ClusterName: name, Cluster: cl})
+	})
 }
 
-func (l *lifecycle[request]) ClusterLeft(name multicluster.ClusterName, cl cluster.Cluster) {
-	l.add(ClusterEvent{Type: ClusterLeft, ClusterName: name, Cluster: cl})
+// ClusterDisengaged implements sources.ClusterWatcher.
+func (l *lifecycle[request]) ClusterDisengaged(name multicluster.ClusterName, cl cluster.Cluster) {
+	l.add(ClusterEvent{Type: ClusterDisengaged, ClusterName: name, Cluster: cl})
 }
 
 func (l *lifecycle[request]) add(e ClusterEvent) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if _, changed := l.changed[e.ClusterName]; changed && e.Type == ClusterChanged {
-		return // changes that nobody has looked at are one
+		return // there is a pending event for earlier changes
 	}
 	delete(l.changed, e.ClusterName)
-	if !l.started && e.Type == ClusterLeft {
-		// Nobody has heard of the cluster, and there may be many before the start.
+	if !l.started && e.Type == ClusterDisengaged {
+		// No event of the cluster was delivered. Before the start, which may be
+		// weeks away on a stand-by replica, events must not pile up.
 		l.events = slices.DeleteFunc(l.events, func(other ClusterEvent) bool { return other.ClusterName == e.ClusterName })
 		return
 	}
@@ -157,7 +149,7 @@ func (l *lifecycle[request]) Start(ctx context.Context, queue workqueue.TypedRat
 	return nil
 }
 
-// Wait implements AwaitedSource.
+// Wait implements sources.Awaited.
 func (l *lifecycle[request]) Wait() {
 	l.running.Wait()
 }

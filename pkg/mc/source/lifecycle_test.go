@@ -9,24 +9,15 @@ import (
 	"testing/synctest"
 
 	. "github.com/onsi/gomega"
-	"sigs.k8s.io/controller-runtime/pkg/cluster"
 
+	"github.com/rollcall-dev/rollcall/pkg/mc/internal/sources"
+	"github.com/rollcall-dev/rollcall/pkg/mc/multicluster"
 	mcreconcile "github.com/rollcall-dev/rollcall/pkg/mc/reconcile"
 	mcsource "github.com/rollcall-dev/rollcall/pkg/mc/source"
 )
 
-// changingCluster tells when a test changes it.
-type changingCluster struct {
-	cluster.Cluster
-	change func()
-}
-
-func (c *changingCluster) NotifyChange(_ context.Context, changed func()) {
-	c.change = changed
-}
-
-// A controller that waits to be elected may wait for weeks.
-func TestChangesOfManyClustersBeforeTheStartAreOneOfEach(t *testing.T) {
+// TestLifecycleBeforeStart tests that events do not pile up on a stand-by replica.
+func TestLifecycleBeforeStart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := NewWithT(t)
 		var events []string
@@ -34,20 +25,20 @@ func TestChangesOfManyClustersBeforeTheStartAreOneOfEach(t *testing.T) {
 			events = append(events, string(e.Type)+" "+e.ClusterName.String())
 			return nil
 		})
-		watcher := src.(mcsource.ClusterWatcher)
-		eu, us := &changingCluster{}, &changingCluster{}
-		watcher.ClusterJoined(t.Context(), "eu", eu)
-		watcher.ClusterJoined(t.Context(), "us", us)
+		watcher := src.(sources.ClusterWatcher)
+		eu, us := multicluster.NewEngagement(nil), multicluster.NewEngagement(nil)
+		watcher.ClusterEngaged(multicluster.WithEngagement(t.Context(), eu), "eu", nil)
+		watcher.ClusterEngaged(multicluster.WithEngagement(t.Context(), us), "us", nil)
 		for range 100 {
-			eu.change()
-			us.change()
+			eu.NotifyChange()
+			us.NotifyChange()
 		}
 		g.Expect(src.Start(t.Context(), &queue[mcreconcile.Request]{})).To(Succeed())
 		synctest.Wait()
-		g.Expect(events).To(Equal([]string{"Joined eu", "Joined us", "Changed eu", "Changed us"}))
+		g.Expect(events).To(Equal([]string{"Engaged eu", "Engaged us", "Changed eu", "Changed us"}))
 
-		eu.change()
+		eu.NotifyChange()
 		synctest.Wait()
-		g.Expect(events).To(HaveLen(5), "one that comes after the others have been looked at")
+		g.Expect(events).To(HaveLen(5), "a change after delivery is a new event")
 	})
 }

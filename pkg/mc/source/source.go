@@ -4,8 +4,6 @@
 package source
 
 import (
-	"context"
-
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/cluster"
 	"sigs.k8s.io/controller-runtime/pkg/source"
@@ -14,57 +12,38 @@ import (
 	mcreconcile "github.com/rollcall-dev/rollcall/pkg/mc/reconcile"
 )
 
-// Source makes the source of each cluster for controllers of Requests.
+// Source returns the source of each cluster, for controllers of Requests.
 type Source = TypedSource[client.Object, mcreconcile.Request]
 
-// TypedSource makes the source of each cluster.
+// TypedSource returns the source of each cluster.
 type TypedSource[object client.Object, request mcreconcile.ClusterAware[request]] interface {
-	// ForCluster returns the source for a cluster, not yet started, and whether
-	// the cluster is to be watched at all. A source that failed is not started
-	// again: ForCluster is called for another. It does no I/O and may be called
-	// from any goroutine.
+	// ForCluster returns a new source for a cluster, and whether to watch the
+	// cluster. It is called again for each retry of a source that failed. It may
+	// be called from any goroutine and must not block.
 	ForCluster(multicluster.ClusterName, cluster.Cluster) (source.TypedSource[request], bool, error)
 }
 
 // SyncingSource is a TypedSyncingSource for controllers of Requests.
 type SyncingSource[object client.Object] TypedSyncingSource[object, mcreconcile.Request]
 
-// TypedSyncingSource is a TypedSource whose sources tell when their initial
-// events have been delivered.
+// TypedSyncingSource is a TypedSource whose sources can be waited for until they
+// have delivered their initial events.
 type TypedSyncingSource[object client.Object, request mcreconcile.ClusterAware[request]] interface {
 	TypedSource[object, request]
 
-	// SyncingForCluster is ForCluster with the type that tells of the sync.
+	// SyncingForCluster is ForCluster for a source with WaitForSync.
 	SyncingForCluster(multicluster.ClusterName, cluster.Cluster) (source.TypedSyncingSource[request], bool, error)
 
-	// WithProjection returns a copy that watches, in each cluster, what the
-	// function makes of the object: another representation of the same kind,
-	// such as metadata only.
+	// WithProjection returns a copy that watches the object that the function
+	// returns for each cluster: another representation of the same kind, such as
+	// metadata only.
 	WithProjection(func(cluster.Cluster, object) (object, error)) TypedSyncingSource[object, request]
 
 	// WithClusterFilter returns a copy that watches only the clusters for which
-	// the function says true. It is asked when a cluster is engaged, and again
-	// when a source is made anew after it could not start.
+	// the function returns true. It is called when a cluster is engaged, and again
+	// for each retry of a source that failed.
 	WithClusterFilter(ClusterFilterFunc) TypedSyncingSource[object, request]
 }
 
-// ClusterFilterFunc says whether a cluster is to be watched.
+// ClusterFilterFunc reports whether to watch a cluster.
 type ClusterFilterFunc func(clusterName multicluster.ClusterName, cluster cluster.Cluster) bool
-
-// DiagnosedSource is implemented by sources of one cluster, as ForCluster
-// returns them, that can find out why they have not synced.
-type DiagnosedSource interface {
-	// Diagnose calls the function with each reason that it finds for the source,
-	// which has been started, not to have synced. It does so until the context
-	// ends, which is when the source has synced at the latest, and returns then.
-	// It runs beside WaitForSync and must not disturb the source.
-	Diagnose(ctx context.Context, report func(error))
-}
-
-// AwaitedSource is implemented by sources given to the Watch of a controller
-// that run code of the user in goroutines of their own.
-type AwaitedSource interface {
-	// Wait returns when what Start has started has ended, as it must once its
-	// context ends. The controller waits for that before its own Start returns.
-	Wait()
-}

@@ -16,7 +16,7 @@ import (
 
 var widgetKind = schema.GroupVersionKind{Group: "example.org", Version: "v1", Kind: "Widget"}
 
-// widget is an object of a kind that clusters do not know until it is defined.
+// widget is an object of a kind that clusters have after defineWidgets.
 func widget(namespace, name string) *unstructured.Unstructured {
 	w := &unstructured.Unstructured{}
 	w.SetGroupVersionKind(widgetKind)
@@ -25,7 +25,7 @@ func widget(namespace, name string) *unstructured.Unstructured {
 	return w
 }
 
-// defineWidgets makes a server know the kind, and have one object of it.
+// defineWidgets creates the CustomResourceDefinition and one object.
 func defineWidgets(t *testing.T, server *mctest.Cluster) {
 	t.Helper()
 	if err := server.Create(&apiextensionsv1.CustomResourceDefinition{

@@ -15,8 +15,10 @@ import (
 	"github.com/rollcall-dev/rollcall/pkg/inventory"
 )
 
+// accessStrategy is the strategy that runs credential plugins. It is a
+// credentials.Method.
 type accessStrategy struct {
-	resolver *credentials.Resolver
+	*credentials.Resolver
 }
 
 var _ credentials.Method = &accessStrategy{}
@@ -39,18 +41,13 @@ func newAccessStrategy(ctx context.Context, option AccessProviderOption) (*acces
 		return nil, err
 	}
 	context.AfterFunc(ctx, resolver.Close)
-	return &accessStrategy{resolver: resolver}, nil
+	return &accessStrategy{resolver}, nil
 }
 
-// Resolve implements credentials.Method.
-func (s *accessStrategy) Resolve(ctx context.Context, clp *inventory.Profile) (*credentials.Access, error) {
-	return s.resolver.Resolve(ctx, clp)
-}
-
-// GetKubeConfig implements Interface. The plugin is run by client-go: what is
-// returned has nobody who would release it.
+// GetKubeConfig implements Interface. client-go runs the plugin, as the caller
+// cannot release the config.
 func (s *accessStrategy) GetKubeConfig(ctx context.Context, _ client.Client, clp *inventory.Profile) (*rest.Config, error) {
-	access, err := s.resolver.Resolve(ctx, clp)
+	access, err := s.Resolve(ctx, clp)
 	if err != nil {
 		return nil, err
 	}
@@ -58,7 +55,7 @@ func (s *accessStrategy) GetKubeConfig(ctx context.Context, _ client.Client, clp
 	return access.PortableRESTConfig(), nil
 }
 
-// CustomWatches implements Interface: profiles are all that it depends on.
+// CustomWatches implements Interface: it depends on nothing but profiles.
 func (s *accessStrategy) CustomWatches() []CustomWatch {
 	return nil
 }

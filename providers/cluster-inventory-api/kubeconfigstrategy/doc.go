@@ -1,9 +1,8 @@
 // Copyright The Rollcall Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package kubeconfigstrategy says where the provider gets a cluster's
-// connection from: a kubeconfig in a Secret of the hub, or a credential plugin
-// (KEP-5339).
+// Package kubeconfigstrategy reads the connection to a cluster from a kubeconfig in
+// a Secret of the hub, or gets it from a credential plugin (KEP-5339).
 //
 //	clusterinventoryapi.Options{
 //		KubeconfigStrategyOption: kubeconfigstrategy.Option{
@@ -11,12 +10,11 @@
 //		},
 //	}
 //
-// Secrets are read through the cache of the provider's manager, which by default
-// lists, watches and holds those of all namespaces. Narrow it by
-// manager.Options.Cache.ByObject to the namespaces of the profiles, which bounds
-// the rights that it takes (list and watch), and to the label
-// SecretLabelKeyClusterInventoryConsumer, which bounds what it holds.
+// Secrets are read through the cache of the provider's manager. By default it lists,
+// watches and holds the Secrets of all namespaces. With
+// manager.Options.Cache.ByObject, limit it to the namespaces of the profiles, so that
+// permission to list and watch Secrets is needed only there, and to the label
+// SecretLabelKeyClusterInventoryConsumer, so that it holds no other Secrets.
 //
-// It is a thin shell over pkg/credentials. New programs give the provider a
-// credentials.Method, which can do more.
+// New programs set a credentials.Method, which has more options.
 package kubeconfigstrategy

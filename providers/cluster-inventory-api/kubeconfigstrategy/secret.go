@@ -11,31 +11,29 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
-	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
-	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/rollcall-dev/rollcall/pkg/inventory"
 )
 
 const (
-	// SecretLabelKeyClusterInventoryConsumer is the label of a Secret that names
-	// who it is for.
+	// SecretLabelKeyClusterInventoryConsumer is the label of a Secret with the name
+	// of its consumer.
 	SecretLabelKeyClusterInventoryConsumer = "x-k8s.io/cluster-inventory-consumer"
 
-	// SecretLabelKeyClusterProfile is the label of a Secret that names the
-	// profile, in the Secret's own namespace, whose cluster it opens.
+	// SecretLabelKeyClusterProfile is the label of a Secret with the name of the
+	// profile, in the same namespace, of its cluster.
 	SecretLabelKeyClusterProfile = "x-k8s.io/cluster-profile"
 
-	// SecretDataKeyKubeConfig is the key under which a Secret has the kubeconfig.
+	// SecretDataKeyKubeConfig is the key of the kubeconfig in a Secret.
 	SecretDataKeyKubeConfig = "Config"
 )
 
+// secretStrategy is the strategy that reads kubeconfigs from Secrets.
 type secretStrategy struct {
 	consumer string
 }
@@ -51,19 +49,18 @@ func newSecretStrategy(option SecretStrategyOption) (*secretStrategy, error) {
 func (s *secretStrategy) GetKubeConfig(ctx context.Context, cli client.Client, clp *inventory.Profile) (*rest.Config, error) {
 	key := inventory.KeyOf(clp)
 	secrets := &corev1.SecretList{}
-	err := cli.List(ctx, secrets, client.InNamespace(clp.Namespace), client.MatchingLabels{
+	if err := cli.List(ctx, secrets, client.InNamespace(clp.Namespace), client.MatchingLabels{
 		SecretLabelKeyClusterInventoryConsumer: s.consumer,
 		SecretLabelKeyClusterProfile:           clp.Name,
-	})
-	if err != nil {
-		return nil, fmt.Errorf("cluster profile %s: cannot list the Secrets with its kubeconfig: %w", key, err)
+	}); err != nil {
+		return nil, fmt.Errorf("cluster profile %s: cannot list Secrets: %w", key, err)
 	}
 	switch len(secrets.Items) {
 	case 1:
 	case 0:
-		return nil, fmt.Errorf("cluster profile %s: no Secret with its kubeconfig for consumer %q", key, s.consumer)
+		return nil, fmt.Errorf("cluster profile %s: no Secret with a kubeconfig for consumer %q", key, s.consumer)
 	default:
-		return nil, fmt.Errorf("cluster profile %s: %d Secrets with its kubeconfig for consumer %q, want one", key, len(secrets.Items), s.consumer)
+		return nil, fmt.Errorf("cluster profile %s: %d Secrets with a kubeconfig for consumer %q, want one", key, len(secrets.Items), s.consumer)
 	}
 	secret := &secrets.Items[0]
 	data, ok := secret.Data[SecretDataKeyKubeConfig]
@@ -78,39 +75,40 @@ func (s *secretStrategy) GetKubeConfig(ctx context.Context, cli client.Client, c
 	return config, nil
 }
 
-// parse reads a kubeconfig that comes from the hub. It must stand by itself:
-// whoever writes Secrets must not have this process run commands or read files.
+// parse reads a kubeconfig of the hub. It must be self-contained: authors of Secrets
+// must not make this process run commands or read files.
 func parse(data []byte) (*rest.Config, error) {
 	file, err := clientcmd.Load(data)
 	if err != nil {
-		// The error may quote the text, and that has a secret in it.
-		return nil, errors.New("its kubeconfig cannot be read")
+		// The error may quote the text, which contains secrets.
+		return nil, errors.New("invalid kubeconfig")
 	}
 	for name, user := range file.AuthInfos {
 		switch {
 		case user.Exec != nil, user.AuthProvider != nil:
-			return nil, fmt.Errorf("user %q of its kubeconfig runs a command or a plugin, which is not allowed", name)
+			return nil, fmt.Errorf("user %q of the kubeconfig runs a command or a plugin, which is not allowed", name)
 		case user.TokenFile != "", user.ClientCertificate != "", user.ClientKey != "":
-			return nil, fmt.Errorf("user %q of its kubeconfig refers to a file, which is not allowed", name)
+			return nil, fmt.Errorf("user %q of the kubeconfig refers to a file, which is not allowed", name)
 		}
 	}
 	for name, cluster := range file.Clusters {
 		if cluster.CertificateAuthority != "" {
-			return nil, fmt.Errorf("cluster %q of its kubeconfig refers to a file, which is not allowed", name)
+			return nil, fmt.Errorf("cluster %q of the kubeconfig refers to a file, which is not allowed", name)
 		}
 		if !isProxy(cluster.ProxyURL) {
-			// Said here, since client-go would quote it, and a password may be in it.
-			return nil, fmt.Errorf("the proxy-url of cluster %q of its kubeconfig is not an http, https or socks5 URL", name)
+			// client-go's error would quote the URL, which may contain a password.
+			return nil, fmt.Errorf("the proxy-url of cluster %q of the kubeconfig is not an http, https or socks5 URL", name)
 		}
 	}
 	config, err := clientcmd.NewDefaultClientConfig(*file, nil).ClientConfig()
 	if err != nil {
-		return nil, fmt.Errorf("its kubeconfig cannot be used: %w", err)
+		return nil, fmt.Errorf("invalid kubeconfig: %w", err)
 	}
 	return config, nil
 }
 
-// isProxy tells whether client-go can use the URL of a proxy, or there is none.
+// isProxy reports whether the text is the URL of a proxy that client-go supports, or
+// empty.
 func isProxy(text string) bool {
 	u, err := url.Parse(text)
 	return text == "" || err == nil && slices.Contains([]string{"http", "https", "socks5"}, u.Scheme)
@@ -121,14 +119,11 @@ func (s *secretStrategy) CustomWatches() []CustomWatch {
 	return []CustomWatch{{
 		Object: &corev1.Secret{},
 		EventHandler: handler.EnqueueRequestsFromMapFunc(func(_ context.Context, obj client.Object) []reconcile.Request {
-			name := obj.GetLabels()[SecretLabelKeyClusterProfile]
-			if name == "" {
+			profile := obj.GetLabels()[SecretLabelKeyClusterProfile]
+			if profile == "" || obj.GetLabels()[SecretLabelKeyClusterInventoryConsumer] != s.consumer {
 				return nil
 			}
-			return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: obj.GetNamespace(), Name: name}}}
+			return []reconcile.Request{{NamespacedName: inventory.Key{Namespace: obj.GetNamespace(), Name: profile}}}
 		}),
-		Opts: []builder.WatchesOption{builder.WithPredicates(predicate.NewPredicateFuncs(func(obj client.Object) bool {
-			return obj.GetLabels()[SecretLabelKeyClusterInventoryConsumer] == s.consumer
-		}))},
 	}}
 }

@@ -17,30 +17,30 @@ import (
 	"github.com/rollcall-dev/rollcall/pkg/inventory"
 )
 
-// Interface is a strategy to get a cluster's connection. Its methods may be
-// called from any goroutine.
+// Interface is a strategy to connect clusters. Its methods may be called
+// concurrently.
 type Interface interface {
-	// GetKubeConfig returns the rest.Config for the profile's cluster. The
-	// client is one of the hub.
+	// GetKubeConfig returns the rest.Config of the profile's cluster. The client
+	// reads the hub.
 	GetKubeConfig(ctx context.Context, cli client.Client, clp *inventory.Profile) (*rest.Config, error)
 
-	// CustomWatches returns what else of the hub GetKubeConfig depends on. An
-	// event there means that the profile which the request names has to be asked
-	// for again.
+	// CustomWatches returns the objects of the hub that GetKubeConfig depends on.
+	// After an event the result for the profile in the request may differ.
 	CustomWatches() []CustomWatch
 }
 
-// CustomWatch is a kind of the hub's objects that a strategy depends on.
+// CustomWatch is a watch of objects that a strategy depends on.
 type CustomWatch struct {
-	// Object is of the kind to watch.
+	// Object is an object of the kind to watch.
 	Object client.Object
-	// EventHandler enqueues the profiles that an object is about.
+	// EventHandler enqueues the profiles that depend on an object.
 	EventHandler handler.TypedEventHandler[client.Object, reconcile.Request]
-	// Opts are those of controller-runtime's builder.
+	// Opts are for programs that pass the watch to controller-runtime's builder. The
+	// strategies of this package have none: their EventHandler filters.
 	Opts []builder.WatchesOption
 }
 
-// Option chooses a strategy. Exactly one field is set.
+// Option selects a strategy. Exactly one field must be set.
 type Option struct {
 	// Secret reads kubeconfigs from Secrets of the hub.
 	Secret *SecretStrategyOption
@@ -52,32 +52,31 @@ type Option struct {
 	CredentialsProvider *CredentialsProviderOption
 }
 
-// AccessProviderOption says which credential plugins there are.
+// AccessProviderOption configures the credential plugins.
 type AccessProviderOption struct {
-	// Provider holds the access providers, as a provider file does. Required.
+	// Provider is the content of a provider file. Required.
 	Provider *access.Config
 }
 
 // CredentialsProviderOption is the former name of AccessProviderOption.
 type CredentialsProviderOption = AccessProviderOption
 
-// SecretStrategyOption says which Secrets are read.
+// SecretStrategyOption selects the Secrets.
 type SecretStrategyOption struct {
-	// ConsumerName is the value of the label
-	// SecretLabelKeyClusterInventoryConsumer that the Secrets carry. Required.
+	// ConsumerName is the value of the Secrets' label
+	// SecretLabelKeyClusterInventoryConsumer. Required.
 	ConsumerName string
 }
 
-// New returns the strategy that the option chooses. The context bounds what is
-// started for it.
+// New returns the strategy of the option. It runs plugins until the context ends.
 func New(ctx context.Context, option Option) (Interface, error) {
-	chosen := 0
+	count := 0
 	for _, set := range []bool{option.Secret != nil, option.AccessProvider != nil, option.CredentialsProvider != nil} {
 		if set {
-			chosen++
+			count++
 		}
 	}
-	if chosen != 1 {
+	if count != 1 {
 		return nil, errors.New("kubeconfig strategy: set exactly one of Option.Secret, Option.AccessProvider and Option.CredentialsProvider")
 	}
 	switch {

@@ -14,8 +14,11 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 	clientcmdv1 "k8s.io/client-go/tools/clientcmd/api/v1"
+	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/cluster-inventory-api/pkg/access"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/rollcall-dev/rollcall/pkg/inventory"
 	"github.com/rollcall-dev/rollcall/providers/cluster-inventory-api/kubeconfigstrategy"
@@ -26,7 +29,7 @@ const kubeconfig = `{"apiVersion":"v1","kind":"Config","current-context":"x",
 "contexts":[{"name":"x","context":{"cluster":"c","user":"u"}}],
 "users":[{"name":"u","user":{%s}}]}`
 
-func TestKubeconfigsInSecrets(t *testing.T) {
+func TestSecretStrategy(t *testing.T) {
 	secret := func(name, cluster, user string) *corev1.Secret {
 		return &corev1.Secret{
 			ObjectMeta: metav1.ObjectMeta{Namespace: "fleet", Name: name, Labels: map[string]string{
@@ -43,11 +46,11 @@ func TestKubeconfigsInSecrets(t *testing.T) {
 		{name: "one with a token", secrets: []*corev1.Secret{secret("a", "", `"token":"t0ken"`)}},
 		{name: "none", want: "no Secret"},
 		{
-			name: "one for somebody else, one for another profile, one elsewhere",
+			name: "one for another consumer, one for another profile, one in another namespace",
 			secrets: []*corev1.Secret{
 				change(secret("a", "", ""), func(s *corev1.Secret) { s.Labels["x-k8s.io/cluster-inventory-consumer"] = "other" }),
 				change(secret("b", "", ""), func(s *corev1.Secret) { s.Labels["x-k8s.io/cluster-profile"] = "us" }),
-				change(secret("c", "", ""), func(s *corev1.Secret) { s.Namespace = "elsewhere" }),
+				change(secret("c", "", ""), func(s *corev1.Secret) { s.Namespace = "other" }),
 			},
 			want: "no Secret",
 		},
@@ -58,9 +61,9 @@ func TestKubeconfigsInSecrets(t *testing.T) {
 			want:    `Secret a has no key "Config"`,
 		},
 		{
-			name:    "one that is no kubeconfig",
+			name:    "one with an invalid kubeconfig",
 			secrets: []*corev1.Secret{change(secret("a", "", ""), func(s *corev1.Secret) { s.Data["Config"] = []byte("{t0ken") })},
-			want:    "cannot be read",
+			want:    "invalid kubeconfig",
 		},
 		{
 			name:    "one that runs a command",
@@ -68,8 +71,8 @@ func TestKubeconfigsInSecrets(t *testing.T) {
 			want:    "not allowed",
 		},
 		{name: "one that reads a token file", secrets: []*corev1.Secret{secret("a", "", `"tokenFile":"/etc/passwd"`)}, want: "not allowed"},
-		{name: "one with a proxy that is none", secrets: []*corev1.Secret{secret("a", `,"proxy-url":"ftp://me:t0ken@proxy"`, "")}, want: "not an http, https or socks5 URL"},
-		{name: "one with a proxy that is no URL", secrets: []*corev1.Secret{secret("a", `,"proxy-url":"http://me:t0ken@proxy:port"`, "")}, want: "not an http, https or socks5 URL"},
+		{name: "one with an unsupported proxy", secrets: []*corev1.Secret{secret("a", `,"proxy-url":"ftp://me:t0ken@proxy"`, "")}, want: "not an http, https or socks5 URL"},
+		{name: "one with an invalid proxy URL", secrets: []*corev1.Secret{secret("a", `,"proxy-url":"http://me:t0ken@proxy:port"`, "")}, want: "not an http, https or socks5 URL"},
 		{name: "one that reads a CA file", secrets: []*corev1.Secret{secret("a", `,"certificate-authority":"/etc/passwd"`, "")}, want: "not allowed"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -96,12 +99,55 @@ func TestKubeconfigsInSecrets(t *testing.T) {
 	}
 }
 
-func TestAccessProviders(t *testing.T) {
+func TestSecretWatch(t *testing.T) {
+	strategy, err := kubeconfigstrategy.New(t.Context(), kubeconfigstrategy.Option{
+		Secret: &kubeconfigstrategy.SecretStrategyOption{ConsumerName: "me"},
+	})
+	NewWithT(t).Expect(err).NotTo(HaveOccurred())
+	watch := strategy.CustomWatches()[0]
+	secret := func(consumer, profile string) *corev1.Secret {
+		return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "fleet", Name: "any", Labels: map[string]string{
+			"x-k8s.io/cluster-inventory-consumer": consumer, "x-k8s.io/cluster-profile": profile,
+		}}}
+	}
+	for _, tc := range []struct {
+		name     string
+		old, new *corev1.Secret
+		want     []string
+	}{
+		{"created", nil, secret("me", "eu"), []string{"fleet/eu"}},
+		{"created for another consumer", nil, secret("other", "eu"), nil},
+		{"created without a profile", nil, secret("me", ""), nil},
+		{"no longer for this consumer", secret("me", "eu"), secret("other", "eu"), []string{"fleet/eu"}},
+		{"for another profile", secret("me", "eu"), secret("me", "us"), []string{"fleet/eu", "fleet/us"}},
+		{"deleted", secret("me", "eu"), nil, []string{"fleet/eu"}},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			queue := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]())
+			switch {
+			case tc.old == nil:
+				watch.EventHandler.Create(t.Context(), event.CreateEvent{Object: tc.new}, queue)
+			case tc.new == nil:
+				watch.EventHandler.Delete(t.Context(), event.DeleteEvent{Object: tc.old}, queue)
+			default:
+				watch.EventHandler.Update(t.Context(), event.UpdateEvent{ObjectOld: tc.old, ObjectNew: tc.new}, queue)
+			}
+			queue.ShutDown()
+			var got []string
+			for req, shutdown := queue.Get(); !shutdown; req, shutdown = queue.Get() {
+				got = append(got, req.String())
+			}
+			NewWithT(t).Expect(got).To(Equal(tc.want))
+		})
+	}
+}
+
+func TestAccessProviderStrategy(t *testing.T) {
 	for name, option := range map[string]func(*kubeconfigstrategy.AccessProviderOption) kubeconfigstrategy.Option{
-		"by their name": func(o *kubeconfigstrategy.AccessProviderOption) kubeconfigstrategy.Option {
+		"by its name": func(o *kubeconfigstrategy.AccessProviderOption) kubeconfigstrategy.Option {
 			return kubeconfigstrategy.Option{AccessProvider: o}
 		},
-		"by their former name": func(o *kubeconfigstrategy.AccessProviderOption) kubeconfigstrategy.Option {
+		"by its former name": func(o *kubeconfigstrategy.AccessProviderOption) kubeconfigstrategy.Option {
 			return kubeconfigstrategy.Option{CredentialsProvider: o}
 		},
 	} {
@@ -137,7 +183,7 @@ func TestAccessProviders(t *testing.T) {
 	}
 }
 
-func TestAnOptionChoosesExactlyOneStrategy(t *testing.T) {
+func TestInvalidOptions(t *testing.T) {
 	g := NewWithT(t)
 	_, err := kubeconfigstrategy.New(t.Context(), kubeconfigstrategy.Option{})
 	g.Expect(err).To(MatchError(ContainSubstring("exactly one")))

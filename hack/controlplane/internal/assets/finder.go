@@ -1,8 +1,8 @@
 // Copyright The Rollcall Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package assets finds the binaries of a Kubernetes control plane for tests,
-// and makes them where there are none.
+// Package assets finds the binaries of a Kubernetes control plane for tests, and
+// downloads or builds them if they are missing.
 package assets
 
 import (
@@ -20,48 +20,47 @@ import (
 	"github.com/rollcall-dev/rollcall/hack/controlplane/internal/progress"
 )
 
-// The binaries that a folder must hold.
+// The binaries that a folder must contain.
 const (
 	apiServer = "kube-apiserver"
 	etcd      = "etcd"
 )
 
 const (
-	// partialPrefix starts the names of folders that hold unfinished work.
+	// partialPrefix is the prefix of folders with incomplete binaries.
 	partialPrefix = ".partial-"
-	// lockPoll is how often a process asks for a lock that another one holds.
+	// lockPoll is how often a process retries a lock that another one holds.
 	lockPoll = 200 * time.Millisecond
 )
 
-// ErrOverride says that the folder that the user insists on cannot be used.
+// ErrOverride means that the folder in KUBEBUILDER_ASSETS cannot be used.
 var ErrOverride = errors.New("KUBEBUILDER_ASSETS is not usable")
 
-// A Maker is a way to get at the binaries.
+// A Maker downloads or builds the binaries.
 type Maker interface {
-	// Make puts both binaries into dir, which is empty at first. It may leave
-	// other things there, which go with dir. It stops early when ctx ends.
+	// Make writes both binaries to dir, which is empty before. It may leave other
+	// files there; the caller removes dir. It returns early when ctx ends.
 	Make(ctx context.Context, dir string) error
 }
 
-// A Finder finds a folder that holds both binaries.
+// A Finder finds a folder with both binaries.
 type Finder struct {
-	// Override is a folder that the user insists on. If set, nothing else counts.
+	// Override is the folder to use. If it is set, nothing else is tried.
 	Override string
-	// Cache is the folder that holds the binaries of Version, now or after Find.
+	// Cache is the folder for the binaries of Version. Find fills it.
 	Cache string
-	// Version is the Kubernetes version, such as v1.37.1, of which any patch
-	// release will do.
+	// Version is the Kubernetes version, such as v1.37.1. Any patch release of it
+	// is accepted.
 	Version string
-	// Makers are asked in turn, if the cache is empty, until one succeeds.
+	// Makers are tried in order until one succeeds, if the cache is empty.
 	Makers []Maker
-	// Report hears of each step.
+	// Report prints each step.
 	Report *progress.Reporter
 }
 
-// Find returns the absolute path of a folder that holds both binaries. Its
-// error wraps [ErrOverride] if the override is not such a folder.
-//
-// Any number of processes may call it for the same cache at the same time.
+// Find returns the absolute path of a folder with both binaries. Its error wraps
+// [ErrOverride] if the override is not such a folder. Processes may call it
+// concurrently for the same cache.
 func (f *Finder) Find(ctx context.Context) (string, error) {
 	if f.Override != "" {
 		return f.Override, checkOverride(f.Override)
@@ -77,13 +76,13 @@ func (f *Finder) Find(ctx context.Context) (string, error) {
 		return "", err
 	}
 	defer unlock()
-	if missing(f.Cache) == nil { // whoever held the lock has made them
+	if missing(f.Cache) == nil { // another process has filled it
 		return f.Cache, nil
 	}
 	return f.Cache, f.fill(ctx)
 }
 
-// lock waits until this process alone may write to the cache.
+// lock waits for exclusive write access to the cache.
 func (f *Finder) lock(ctx context.Context) (unlock func(), err error) {
 	path := f.Cache + ".lock"
 	lock := flock.New(path)
@@ -100,7 +99,7 @@ func (f *Finder) lock(ctx context.Context) (unlock func(), err error) {
 	return func() { _ = lock.Close() }, nil
 }
 
-// fill asks each maker in turn and keeps the result of the first that succeeds.
+// fill tries each maker in order and keeps the result of the first that succeeds.
 func (f *Finder) fill(ctx context.Context) error {
 	if err := f.removePartial(); err != nil {
 		return err
@@ -139,8 +138,8 @@ func (f *Finder) fillFrom(ctx context.Context, maker Maker) error {
 	return nil
 }
 
-// removePartial removes what processes left behind that were killed. The
-// caller holds the lock, so nobody is at work on it.
+// removePartial removes the incomplete binaries of killed processes. The caller
+// holds the lock.
 func (f *Finder) removePartial() error {
 	partial, err := filepath.Glob(filepath.Join(f.Cache, partialPrefix+"*"))
 	for _, dir := range partial {
@@ -149,8 +148,8 @@ func (f *Finder) removePartial() error {
 	return err
 }
 
-// checkRuns makes sure that both binaries start on this machine, and that the
-// API server is of the right minor version.
+// checkRuns verifies that both binaries run on this machine, and that the API
+// server has the right minor version.
 func (f *Finder) checkRuns(ctx context.Context, dir string) error {
 	for name, want := range map[string]string{etcd: "etcd", apiServer: minor(f.Version) + "."} {
 		out, err := exec.CommandContext(ctx, filepath.Join(dir, name), "--version").CombinedOutput()
@@ -169,12 +168,12 @@ func checkOverride(dir string) error {
 		return fmt.Errorf("%w: %q is not an absolute path", ErrOverride, dir)
 	}
 	if err := missing(dir); err != nil {
-		return fmt.Errorf("%w: %w; unset it to have the binaries prepared", ErrOverride, err)
+		return fmt.Errorf("%w: %w; unset it to prepare the binaries", ErrOverride, err)
 	}
 	return nil
 }
 
-// missing returns an error unless dir holds both binaries.
+// missing returns an error unless dir contains both binaries.
 func missing(dir string) error {
 	for _, name := range []string{etcd, apiServer} {
 		path := filepath.Join(dir, name)
@@ -189,7 +188,7 @@ func missing(dir string) error {
 	return nil
 }
 
-// minor cuts the patch number off a version: v1.37 of v1.37.1.
+// minor returns a version without its patch number: v1.37 for v1.37.1.
 func minor(version string) string {
 	return version[:strings.LastIndexByte(version, '.')]
 }

@@ -15,7 +15,7 @@ import (
 	"github.com/rollcall-dev/rollcall/hack/controlplane/internal/progress"
 )
 
-// KubernetesModule is the module whose pinned version decides on everything.
+// KubernetesModule is the module whose version selects the binaries.
 const KubernetesModule = "k8s.io/kubernetes"
 
 const (
@@ -24,14 +24,14 @@ const (
 	setupEnvtestPackage = "sigs.k8s.io/controller-runtime/tools/setup-envtest"
 )
 
-// Build is the Maker that compiles both binaries from source.
+// Build is the Maker that builds both binaries from source.
 type Build struct {
 	// Module requires Kubernetes and etcd.
 	Module pinned.Module
-	// Version is what the API server calls itself: the version of Kubernetes
-	// that Module requires.
+	// Version is the version that the API server reports: that of Kubernetes in
+	// Module.
 	Version string
-	// Report hears of each step.
+	// Report prints each step.
 	Report *progress.Reporter
 }
 
@@ -43,13 +43,13 @@ func (b *Build) Make(ctx context.Context, dir string) error {
 	if err != nil {
 		return err
 	}
-	return b.Report.Step("building kube-apiserver "+b.Version, "some minutes the first time", func() error {
+	return b.Report.Step("building kube-apiserver "+b.Version, "a few minutes the first time", func() error {
 		return b.Module.Build(ctx, apiServerPackage, filepath.Join(dir, apiServer), versionFlags(b.Version)...)
 	})
 }
 
-// versionFlags are the linker flags without which kube-apiserver reports
-// v0.0.0-master.
+// versionFlags returns the linker flags that set the version of kube-apiserver,
+// which is otherwise v0.0.0-master.
 func versionFlags(version string) []string {
 	major, minor, _ := strings.Cut(strings.TrimPrefix(minor(version), "v"), ".")
 	var flags []string
@@ -61,25 +61,24 @@ func versionFlags(version string) []string {
 	return flags
 }
 
-// Download is the Maker that has setup-envtest fetch the binaries. It fails
-// wherever there is no way to the internet, which is no reason to worry.
+// Download is the Maker that downloads the binaries with setup-envtest. It fails
+// without access to the internet.
 type Download struct {
 	// Module requires setup-envtest.
 	Module pinned.Module
-	// Version is the version of Kubernetes; the newest patch release of its
-	// minor one is downloaded.
+	// Version is the version of Kubernetes. The latest patch release of its minor
+	// version is downloaded.
 	Version string
-	// Timeout is how long the download may take, without the time to build
-	// setup-envtest.
+	// Timeout limits the download, not including the build of setup-envtest.
 	Timeout time.Duration
-	// Report hears of each step.
+	// Report prints each step.
 	Report *progress.Reporter
 }
 
 // Make implements [Maker].
 func (d *Download) Make(ctx context.Context, dir string) error {
-	words := "downloading kube-apiserver " + minor(d.Version) + " and etcd"
-	return d.Report.Step(words, fmt.Sprintf("up to %v", d.Timeout), func() error {
+	name := "downloading kube-apiserver " + minor(d.Version) + " and etcd"
+	return d.Report.Step(name, fmt.Sprintf("up to %v", d.Timeout), func() error {
 		return d.download(ctx, dir)
 	})
 }

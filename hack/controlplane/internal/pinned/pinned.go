@@ -1,7 +1,7 @@
 // Copyright The Rollcall Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package pinned builds commands out of a pinned set of modules.
+// Package pinned builds commands from a pinned set of modules.
 package pinned
 
 import (
@@ -17,8 +17,7 @@ import (
 	"time"
 )
 
-// A Module is a go.mod with its go.sum. It needs no checkout: [Module.Build]
-// writes both where the go command wants them.
+// A Module is a go.mod with its go.sum. [Module.Build] needs no checkout of it.
 type Module struct {
 	GoMod, GoSum []byte
 }
@@ -34,10 +33,10 @@ func (m Module) Version(path string) (string, error) {
 	return "", fmt.Errorf("go.mod requires no version of %s", path)
 }
 
-// Build compiles the command pkg for this machine into the file out, stripped
-// and without cgo, so that no C compiler is needed. The caller's GOFLAGS and
-// go.work have no say; where modules come from (GOPROXY and its kin) stays the
-// caller's choice. An error ends with the last lines of what go printed.
+// Build builds the command pkg for this machine as the file out, stripped and
+// without cgo, so that no C compiler is needed. It ignores the caller's GOFLAGS
+// and go.work, but not GOPROXY and similar variables. An error contains the last
+// lines of go's output.
 func (m Module) Build(ctx context.Context, pkg, out string, ldflags ...string) error {
 	dir, err := os.MkdirTemp("", "rollcall-controlplane-")
 	if err != nil {
@@ -55,7 +54,7 @@ func (m Module) Build(ctx context.Context, pkg, out string, ldflags ...string) e
 	cmd := Command(ctx, "go", "build", "-mod=readonly", "-trimpath", "-buildvcs=false",
 		"-ldflags="+strings.Join(append([]string{"-s", "-w"}, ldflags...), " "), "-o", out, pkg)
 	cmd.Dir = dir
-	// An empty GOFLAGS would let the one of "go env -w" through.
+	// If GOFLAGS were empty, go would use that of "go env -w".
 	cmd.Env = append(os.Environ(), "PWD="+dir, "GOFLAGS=-mod=readonly", "GOWORK=off", "GO111MODULE=on",
 		"CGO_ENABLED=0", "GOOS="+runtime.GOOS, "GOARCH="+runtime.GOARCH)
 	cmd.Stdout, cmd.Stderr = &output, &output
@@ -65,8 +64,8 @@ func (m Module) Build(ctx context.Context, pkg, out string, ldflags ...string) e
 	return nil
 }
 
-// Command is exec.CommandContext for a program that cleans up after itself:
-// when ctx ends it is interrupted first, and killed if that does not help.
+// Command is exec.CommandContext for a program that cleans up: when ctx ends, it
+// is interrupted, and killed if it does not end.
 func Command(ctx context.Context, name string, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, name, args...)
 	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
@@ -74,7 +73,7 @@ func Command(ctx context.Context, name string, args ...string) *exec.Cmd {
 	return cmd
 }
 
-// tail returns the last n lines of s, each on an indented line of its own.
+// tail returns the last n lines of s, each indented.
 func tail(s string, n int) string {
 	lines := strings.Split(strings.TrimSpace(s), "\n")
 	if lines[0] == "" {

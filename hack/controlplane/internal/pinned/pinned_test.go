@@ -21,12 +21,12 @@ replace example.com/replaced => example.com/other v1.1.1
 tool example.com/tool
 `)}
 	tests := []struct{ name, path, want string }{
-		{"a requirement on a line of its own", "example.com/single", "v1.0.1"},
+		{"a single requirement", "example.com/single", "v1.0.1"},
 		{"a requirement in a block", "example.com/direct", "v1.2.3"},
-		{"a path that another one begins with", "example.com/direct/v2", "v2.0.0"},
+		{"a path with another path as prefix", "example.com/direct/v2", "v2.0.0"},
 		{"an indirect requirement", "example.com/indirect", "v0.9.0"},
-		{"a replacement is no requirement", "example.com/replaced", ""},
-		{"a tool is no requirement", "example.com/tool", ""},
+		{"a replacement is not a requirement", "example.com/replaced", ""},
+		{"a tool is not a requirement", "example.com/tool", ""},
 		{"an unknown module", "example.com/unknown", ""},
 	}
 	for _, tt := range tests {

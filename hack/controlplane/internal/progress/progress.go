@@ -1,7 +1,7 @@
 // Copyright The Rollcall Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package progress tells somebody who waits what is going on.
+// Package progress prints the progress of long steps.
 package progress
 
 import (
@@ -14,19 +14,19 @@ import (
 const (
 	// terminalInterval is how often the line on a terminal is updated.
 	terminalInterval = time.Second
-	// heartbeatInterval is how often a step says elsewhere that it still runs.
+	// heartbeatInterval is how often a running step prints a line elsewhere.
 	heartbeatInterval = 30 * time.Second
 )
 
-// A Reporter writes progress: on a terminal as one line per step that is
-// updated in place, elsewhere as a line at a step's start and its end, and
-// every 30 s between them. Steps do not overlap.
+// A Reporter prints progress: on a terminal as one line per step that is updated
+// in place, elsewhere as a line at the start, at the end, and every 30 s. Steps do
+// not overlap.
 type Reporter struct {
 	out      io.Writer
 	terminal bool
 }
 
-// New returns a Reporter that writes to out, or nothing at all if quiet.
+// New returns a Reporter that writes to out, or to nothing if quiet.
 func New(out io.Writer, quiet bool) *Reporter {
 	if quiet {
 		return &Reporter{out: io.Discard}
@@ -34,15 +34,9 @@ func New(out io.Writer, quiet bool) *Reporter {
 	return &Reporter{out: out, terminal: isTerminal(out)}
 }
 
-// Say prints one line.
-func (r *Reporter) Say(format string, args ...any) {
-	fmt.Fprintf(r.out, format+"\n", args...)
-}
-
-// Step runs f, which does what the words say ("building etcd"), and reports on
-// it with the note ("about 30 s") as long as it runs. It returns f's error,
-// which it does not print.
-func (r *Reporter) Step(words, note string, f func() error) error {
+// Step runs f, described by name ("building etcd"), and prints its progress with
+// the note ("about 30 s"). It returns f's error without printing it.
+func (r *Reporter) Step(name, note string, f func() error) error {
 	if note != "" {
 		note = " (" + note + ")"
 	}
@@ -50,9 +44,9 @@ func (r *Reporter) Step(words, note string, f func() error) error {
 	interval := heartbeatInterval
 	if r.terminal {
 		interval = terminalInterval
-		fmt.Fprintf(r.out, "%s%s", words, note)
+		fmt.Fprintf(r.out, "%s%s", name, note)
 	} else {
-		fmt.Fprintf(r.out, "%s%s\n", words, note)
+		fmt.Fprintf(r.out, "%s%s\n", name, note)
 	}
 
 	stop, stopped := make(chan struct{}), make(chan struct{})
@@ -68,9 +62,9 @@ func (r *Reporter) Step(words, note string, f func() error) error {
 			}
 			elapsed := time.Since(start).Round(time.Second)
 			if r.terminal {
-				fmt.Fprintf(r.out, "\r\x1b[K%s%s, %v", words, note, elapsed)
+				fmt.Fprintf(r.out, "\r\x1b[K%s%s, %v", name, note, elapsed)
 			} else {
-				fmt.Fprintf(r.out, "still %s, %v\n", words, elapsed)
+				fmt.Fprintf(r.out, "still %s, %v\n", name, elapsed)
 			}
 		}
 	}()
@@ -80,12 +74,12 @@ func (r *Reporter) Step(words, note string, f func() error) error {
 
 	outcome := "done"
 	if err != nil {
-		outcome = "gave up"
+		outcome = "failed"
 	}
 	if r.terminal {
 		fmt.Fprint(r.out, "\r\x1b[K")
 	}
-	fmt.Fprintf(r.out, "%s: %s after %v\n", words, outcome, time.Since(start).Round(time.Second/10))
+	fmt.Fprintf(r.out, "%s: %s after %v\n", name, outcome, time.Since(start).Round(time.Second/10))
 	return err
 }
 

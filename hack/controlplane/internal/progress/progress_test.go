@@ -21,23 +21,23 @@ func TestStep(t *testing.T) {
 		want     string
 	}{
 		{
-			name:  "a short step is a line at its start and one at its end",
+			name:  "a short step",
 			takes: 200 * time.Millisecond,
 			want:  "building etcd (soon)\nbuilding etcd: done after 200ms\n",
 		},
 		{
-			name:  "a long step shows every 30 s that it still runs",
+			name:  "a long step prints a line every 30 s",
 			takes: 65 * time.Second,
 			want: "building etcd (soon)\nstill building etcd, 30s\nstill building etcd, 1m0s\n" +
 				"building etcd: done after 1m5s\n",
 		},
 		{
-			name:  "a step that fails has been given up",
+			name:  "a failed step",
 			takes: time.Second, err: errFailed,
-			want: "building etcd (soon)\nbuilding etcd: gave up after 1s\n",
+			want: "building etcd (soon)\nbuilding etcd: failed after 1s\n",
 		},
 		{
-			name:     "a terminal gets one line, updated every second",
+			name:     "a terminal line, updated every second",
 			terminal: true, takes: 1500 * time.Millisecond,
 			want: "building etcd (soon)\r\x1b[Kbuilding etcd (soon), 1s\r\x1b[Kbuilding etcd: done after 1.5s\n",
 		},
@@ -62,7 +62,7 @@ func TestStep(t *testing.T) {
 	}
 }
 
-func TestQuietReporterWritesNothing(t *testing.T) {
+func TestQuietReporter(t *testing.T) {
 	var out bytes.Buffer
 	_ = New(&out, true).Step("building etcd", "", func() error { return nil })
 	if out.Len() > 0 {

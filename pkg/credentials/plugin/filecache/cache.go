@@ -8,7 +8,6 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
-	"errors"
 	"flag"
 	"fmt"
 	"os"
@@ -21,38 +20,37 @@ import (
 )
 
 const (
-	// usedFor is the part of its lifetime for which a credential is handed out.
-	// It is less than the part after which callers ask for the next one, so that
-	// these get a new one.
+	// usedFor is the part of its lifetime for which a credential is returned. It
+	// is less than the part after which callers request the next one.
 	usedFor = 0.65
 
-	// lockInterval is how often a process that waits for another looks whether
-	// that is done.
+	// lockInterval is how often a process retries a lock that another one holds.
 	lockInterval = 20 * time.Millisecond
 )
 
-// Cache keeps credentials. The zero value keeps none. It may be used
-// concurrently, and by many processes at once.
+// Cache stores credentials in files. The zero value stores nothing. It is safe
+// for concurrent use, also by many processes.
 type Cache struct {
-	// Dir is the folder, which is made with mode 0700 where it does not exist.
-	// One that others can write to is refused. Empty: nothing is kept.
+	// Dir is the absolute path of the folder, which is created with mode 0700 if
+	// missing. Get fails if other users can write to it. Default: nothing is
+	// stored.
 	Dir string
 }
 
 // AddFlags registers the flag --cache-dir.
 func (c *Cache) AddFlags(flags *flag.FlagSet) {
 	flags.StringVar(&c.Dir, "cache-dir", c.Dir,
-		"`folder` in which credentials are kept until they get old, readable for the user alone (default: none are kept)")
+		"`folder` in which credentials are stored until they expire, readable only by the user (default: none are stored)")
 }
 
-// Get returns the credential that is kept for the key, or obtains and keeps one.
-// The key is any value that JSON can write, and has everything in it that makes
-// one credential differ from another: whose it is, what it is good for, where
-// it comes from, and the plugin's name. Only a digest of it is stored. A
-// credential without an expiry is not kept.
+// Get returns the credential that is stored for the key, or obtains and stores
+// one. The key is any value that can be encoded as JSON. It must contain all that
+// distinguishes credentials: the identity, the scope, the source, and the
+// plugin's name. Only a digest of it is stored. A credential without an expiry is
+// not stored.
 //
-// Errors are those of obtain, the context's, and those of a folder that cannot
-// be used.
+// Get returns the errors of obtain and of the context, and an error if the
+// folder is unusable.
 func (c *Cache) Get(ctx context.Context, key any, obtain func(context.Context) (*plugin.Credential, error)) (*plugin.Credential, error) {
 	if c.Dir == "" {
 		return obtain(ctx)
@@ -74,7 +72,7 @@ func (c *Cache) Get(ctx context.Context, key any, obtain func(context.Context) (
 		return nil, fmt.Errorf("cache: %w", err)
 	}
 	defer func() { _ = lock.Close() }()
-	// Somebody may have been faster.
+	// Another process may have stored one before this one got the lock.
 	if credential := load(path, time.Now()); credential != nil {
 		return credential, nil
 	}
@@ -83,7 +81,7 @@ func (c *Cache) Get(ctx context.Context, key any, obtain func(context.Context) (
 	if err != nil || credential == nil || credential.Expiry.IsZero() {
 		return credential, err
 	}
-	// A full disk is no reason to withhold what was obtained.
+	// The credential is returned even if it cannot be stored.
 	if store(path, credential, obtained) == nil {
 		sweep(c.Dir, time.Now())
 	}
@@ -105,8 +103,8 @@ func acquire(ctx context.Context, path string) (*flock.Flock, error) {
 	}
 }
 
-// holds tells whether the lock is on the file that others would open now, and
-// not on one that was removed by a sweep.
+// holds reports whether the lock is on the current file, and not on one that a
+// sweep has removed.
 func holds(lock *flock.Flock) bool {
 	held, err := lock.Stat()
 	if err != nil {
@@ -116,34 +114,33 @@ func holds(lock *flock.Flock) bool {
 	return err == nil && os.SameFile(held, current)
 }
 
-// sweep removes what has expired, unless it is in use. What cannot be removed
-// stays.
+// sweep removes expired files that are not in use, and ignores errors.
 func sweep(dir string, now time.Time) {
 	paths, err := filepath.Glob(filepath.Join(dir, "*"+entrySuffix))
 	if err != nil {
 		return
 	}
 	for _, path := range paths {
-		if !expired(path, now) {
+		if !isExpired(path, now) {
 			continue
 		}
 		lock := flock.New(path+lockSuffix, flock.SetPermissions(0o600))
-		if locked, err := lock.TryLock(); err == nil && locked && holds(lock) && expired(path, now) {
+		if locked, err := lock.TryLock(); err == nil && locked && holds(lock) && isExpired(path, now) {
 			_ = os.Remove(path)
 			_ = os.Remove(lock.Path())
 		}
 		_ = lock.Close()
 	}
-	// Left by processes that were killed while they wrote.
+	// Files of processes that were killed while writing.
 	paths, _ = filepath.Glob(filepath.Join(dir, temporaryPrefix+"*"))
 	for _, path := range paths {
-		if expired(path, now.Add(-time.Minute)) {
+		if isExpired(path, now.Add(-time.Minute)) {
 			_ = os.Remove(path)
 		}
 	}
 }
 
-// prepare makes the folder, or checks it.
+// prepare creates the folder, or verifies that it can be used.
 func prepare(dir string) error {
 	if !filepath.IsAbs(dir) {
 		return fmt.Errorf("%s: must be an absolute path", dir)
@@ -152,17 +149,11 @@ func prepare(dir string) error {
 		return err
 	}
 	info, err := os.Stat(dir)
-	switch {
-	case err != nil:
+	if err != nil {
 		return err
-	case !info.IsDir():
-		return fmt.Errorf("%s: not a folder", dir)
 	}
-	if err := ownAlone(info, 0o022); err != nil {
+	if err := checkOwner(info, 0o022); err != nil {
 		return fmt.Errorf("%s: %w", dir, err)
 	}
 	return nil
 }
-
-// errOthers is why a file is not trusted.
-var errOthers = errors.New("it belongs to somebody else, or its mode gives rights to others")

@@ -22,7 +22,7 @@ import (
 	"github.com/rollcall-dev/rollcall/pkg/credentials/plugin/filecache"
 )
 
-// issuer gives tokens that are good for an hour, and counts them.
+// issuer issues tokens that are valid for an hour, and counts them.
 type issuer struct {
 	mu     sync.Mutex
 	issued int
@@ -35,7 +35,7 @@ func (i *issuer) obtain(context.Context) (*plugin.Credential, error) {
 	return &plugin.Credential{Token: fmt.Sprintf("t%d", i.issued), Expiry: time.Now().Add(time.Hour)}, nil
 }
 
-// token gets the key's.
+// token returns the token for the key.
 func token(t *testing.T, cache *filecache.Cache, key any, i *issuer) string {
 	t.Helper()
 	credential, err := cache.Get(t.Context(), key, i.obtain)
@@ -55,7 +55,7 @@ func files(t *testing.T, dir, pattern string) []string {
 	return names
 }
 
-func TestItIsOffByDefault(t *testing.T) {
+func TestOffByDefault(t *testing.T) {
 	g := NewWithT(t)
 	var cache filecache.Cache
 	flags := flag.NewFlagSet("", flag.ContinueOnError)
@@ -70,7 +70,7 @@ func TestItIsOffByDefault(t *testing.T) {
 	g.Expect(token(t, &cache, "k", &i)).To(Equal("t3"))
 }
 
-func TestKeysAreKeptApart(t *testing.T) {
+func TestKeys(t *testing.T) {
 	g := NewWithT(t)
 	cache := &filecache.Cache{Dir: t.TempDir()}
 	var i issuer
@@ -84,7 +84,7 @@ func TestKeysAreKeptApart(t *testing.T) {
 	g.Expect(err).To(MatchError(ContainSubstring("cache: key: ")))
 }
 
-func TestAllOfACredentialIsKept(t *testing.T) {
+func TestAllFieldsAreStored(t *testing.T) {
 	g := NewWithT(t)
 	cache := &filecache.Cache{Dir: t.TempDir()}
 	want := plugin.Credential{
@@ -94,17 +94,17 @@ func TestAllOfACredentialIsKept(t *testing.T) {
 	for n := range 2 {
 		got, err := cache.Get(t.Context(), "k", func(context.Context) (*plugin.Credential, error) {
 			if n > 0 {
-				t.Error("it was not kept")
+				t.Error("it was not stored")
 			}
-			given := want
-			return &given, nil
+			c := want
+			return &c, nil
 		})
 		g.Expect(err).NotTo(HaveOccurred())
 		g.Expect(reflect.DeepEqual(*got, want)).To(BeTrue())
 	}
 }
 
-func TestACredentialIsReplacedBeforeCallersAskForTheNextOne(t *testing.T) {
+func TestCredentialIsReplacedEarly(t *testing.T) {
 	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
 		g := NewWithT(t)
@@ -113,45 +113,45 @@ func TestACredentialIsReplacedBeforeCallersAskForTheNextOne(t *testing.T) {
 		g.Expect(token(t, cache, "k", &i)).To(Equal("t1"))
 		time.Sleep(38 * time.Minute)
 		g.Expect(token(t, cache, "k", &i)).To(Equal("t1"))
-		// Rollcall asks after 72 % of the lifetime at the earliest.
+		// Rollcall requests the next one after 72 % of the lifetime at the earliest.
 		time.Sleep(5 * time.Minute)
 		g.Expect(token(t, cache, "k", &i)).To(Equal("t2"))
 		g.Expect(token(t, cache, "k", &i)).To(Equal("t2"))
 	})
 }
 
-func TestWhatIsNotKept(t *testing.T) {
-	for name, given := range map[string]struct {
+func TestNotStored(t *testing.T) {
+	for name, test := range map[string]struct {
 		credential *plugin.Credential
 		err        error
 	}{
 		"an error":                          {err: errors.New("no")},
 		"a credential without an expiry":    {credential: &plugin.Credential{Token: "t"}},
-		"a credential that is expired":      {credential: &plugin.Credential{Token: "t", Expiry: time.Now().Add(-time.Minute)}},
+		"an expired credential":             {credential: &plugin.Credential{Token: "t", Expiry: time.Now().Add(-time.Minute)}},
 		"neither a credential nor an error": {},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
 			cache := &filecache.Cache{Dir: t.TempDir()}
 			for n := range 2 {
-				asked := false
+				obtained := false
 				credential, err := cache.Get(t.Context(), "k", func(context.Context) (*plugin.Credential, error) {
-					asked = true
-					return given.credential, given.err
+					obtained = true
+					return test.credential, test.err
 				})
-				g.Expect(asked).To(BeTrue(), "run %d", n)
-				if given.err == nil {
+				g.Expect(obtained).To(BeTrue(), "run %d", n)
+				if test.err == nil {
 					g.Expect(err).NotTo(HaveOccurred())
 				} else {
-					g.Expect(err).To(MatchError(given.err))
+					g.Expect(err).To(MatchError(test.err))
 				}
-				g.Expect(credential == given.credential).To(BeTrue())
+				g.Expect(credential == test.credential).To(BeTrue())
 			}
 		})
 	}
 }
 
-func TestOnlyTheUserCanRead(t *testing.T) {
+func TestPermissions(t *testing.T) {
 	g := NewWithT(t)
 	dir := filepath.Join(t.TempDir(), "a", "b")
 	var i issuer
@@ -164,7 +164,7 @@ func TestOnlyTheUserCanRead(t *testing.T) {
 	g.Expect(files(t, dir, ".new-*")).To(BeEmpty())
 }
 
-func TestFoldersThatCannotBeUsed(t *testing.T) {
+func TestUnusableFolders(t *testing.T) {
 	base := t.TempDir()
 	file, open := filepath.Join(base, "file"), filepath.Join(base, "open")
 	for _, err := range []error{
@@ -175,9 +175,9 @@ func TestFoldersThatCannotBeUsed(t *testing.T) {
 		}
 	}
 	for name, test := range map[string]struct{ dir, err string }{
-		"one that others can write to": {open, "its mode gives rights to others"},
-		"a file":                       {file, "not a directory"},
-		"a relative path":              {"cache", "must be an absolute path"},
+		"writable for other users": {open, "other users own it or have permissions on it"},
+		"a file":                   {file, "not a directory"},
+		"a relative path":          {"cache", "must be an absolute path"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
@@ -187,19 +187,19 @@ func TestFoldersThatCannotBeUsed(t *testing.T) {
 	}
 }
 
-func TestFilesThatAreNotTrusted(t *testing.T) {
+func TestUntrustedFiles(t *testing.T) {
 	for name, spoil := range map[string]func(path string) error{
-		"one that others can read": func(path string) error { return os.Chmod(path, 0o644) },
-		"one that is damaged":      func(path string) error { return os.WriteFile(path, []byte(`{"token":`), 0o600) },
-		"one that is empty":        func(path string) error { return os.Truncate(path, 0) },
-		"one that has no token": func(path string) error {
+		"readable for other users": func(path string) error { return os.Chmod(path, 0o644) },
+		"damaged":                  func(path string) error { return os.WriteFile(path, []byte(`{"token":`), 0o600) },
+		"empty":                    func(path string) error { return os.Truncate(path, 0) },
+		"without a token": func(path string) error {
 			return os.WriteFile(path, fmt.Appendf(nil, `{"obtained":%q,"expiry":"2999-01-01T00:00:00Z"}`,
 				time.Now().Add(-time.Minute).Format(time.RFC3339)), 0o600)
 		},
-		"one of the future": func(path string) error {
+		"obtained in the future": func(path string) error {
 			return os.WriteFile(path, []byte(`{"token":"t9","obtained":"2998-01-01T00:00:00Z","expiry":"2999-01-01T00:00:00Z"}`), 0o600)
 		},
-		"a link": func(path string) error {
+		"a symbolic link": func(path string) error {
 			if err := os.Rename(path, path+".target"); err != nil {
 				return err
 			}
@@ -218,12 +218,12 @@ func TestFilesThatAreNotTrusted(t *testing.T) {
 	}
 }
 
-func TestAFullDiskWithholdsNothing(t *testing.T) {
+func TestFullDisk(t *testing.T) {
 	g := NewWithT(t)
 	cache := &filecache.Cache{Dir: t.TempDir()}
 	var i issuer
 	token(t, cache, "k", &i)
-	// A folder in the file's place can be neither read nor replaced.
+	// A folder with the file's name can be neither read nor replaced.
 	path := files(t, cache.Dir, "*.json")[0]
 	g.Expect(os.Remove(path)).To(Succeed())
 	g.Expect(os.MkdirAll(filepath.Join(path, "x"), 0o700)).To(Succeed())
@@ -231,7 +231,7 @@ func TestAFullDiskWithholdsNothing(t *testing.T) {
 	g.Expect(files(t, cache.Dir, ".new-*")).To(BeEmpty())
 }
 
-func TestWhatHasExpiredIsRemoved(t *testing.T) {
+func TestExpiredFilesAreRemoved(t *testing.T) {
 	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
 		g := NewWithT(t)
@@ -254,7 +254,7 @@ func TestWhatHasExpiredIsRemoved(t *testing.T) {
 	})
 }
 
-func TestWaitingForAnotherEndsWithTheContext(t *testing.T) {
+func TestWaitEndsWithTheContext(t *testing.T) {
 	g := NewWithT(t)
 	cache := &filecache.Cache{Dir: t.TempDir()}
 	busy, done := make(chan struct{}), make(chan struct{})

@@ -19,32 +19,29 @@ const (
 
 	temporaryPrefix = ".new-"
 
-	// maxEntry is more than any credential takes.
+	// maxEntry is more than the size of any credential.
 	maxEntry = 4 << 20
 )
 
-// entry is what is in a file. The file's modification time is the expiry.
+// entry is the content of a file, whose modification time is the expiry.
 type entry struct {
-	Obtained          time.Time `json:"obtained"`
-	Expiry            time.Time `json:"expiry"`
-	Token             string    `json:"token,omitempty"`
-	ClientCertificate []byte    `json:"clientCertificate,omitempty"`
-	ClientKey         []byte    `json:"clientKey,omitempty"`
+	Obtained time.Time `json:"obtained"`
+	plugin.Credential
 }
 
-// fresh tells whether the credential is still to be handed out. One that was
-// obtained in the future is of a clock that was wrong.
-func (e *entry) fresh(now time.Time) bool {
+// isFresh reports whether the credential may still be returned. A time of
+// obtaining in the future means that a clock was wrong.
+func (e *entry) isFresh(now time.Time) bool {
 	lifetime := e.Expiry.Sub(e.Obtained)
 	until := e.Obtained.Add(time.Duration(float64(lifetime) * usedFor))
 	return lifetime > 0 && !now.Before(e.Obtained) && now.Before(until) &&
 		(e.Token != "" || len(e.ClientKey) > 0)
 }
 
-// load returns nil where there is no fresh credential that one may trust.
+// load returns nil unless the file has a fresh credential that can be trusted.
 func load(path string, now time.Time) *plugin.Credential {
 	info, err := os.Lstat(path)
-	if err != nil || !info.Mode().IsRegular() || info.Size() > maxEntry || ownAlone(info, 0o077) != nil {
+	if err != nil || !info.Mode().IsRegular() || info.Size() > maxEntry || checkOwner(info, 0o077) != nil {
 		return nil
 	}
 	file, err := os.Open(path)
@@ -53,27 +50,16 @@ func load(path string, now time.Time) *plugin.Credential {
 	}
 	defer func() { _ = file.Close() }()
 	var e entry
-	if json.NewDecoder(io.LimitReader(file, maxEntry)).Decode(&e) != nil || !e.fresh(now) {
+	if json.NewDecoder(io.LimitReader(file, maxEntry)).Decode(&e) != nil || !e.isFresh(now) {
 		return nil
 	}
-	return &plugin.Credential{
-		Token:             e.Token,
-		ClientCertificate: e.ClientCertificate,
-		ClientKey:         e.ClientKey,
-		Expiry:            e.Expiry,
-	}
+	return &e.Credential
 }
 
-// store replaces the file at once. The temporary one has mode 0600 from the
-// start, and a name that no sweep knows.
+// store replaces the file atomically. The temporary file has mode 0600 from the
+// start.
 func store(path string, c *plugin.Credential, obtained time.Time) (err error) {
-	data, err := json.Marshal(entry{
-		Obtained:          obtained.Round(0),
-		Expiry:            c.Expiry.Round(0),
-		Token:             c.Token,
-		ClientCertificate: c.ClientCertificate,
-		ClientKey:         c.ClientKey,
-	})
+	data, err := json.Marshal(entry{Obtained: obtained.Round(0), Credential: *c})
 	if err != nil {
 		return err
 	}
@@ -99,8 +85,8 @@ func store(path string, c *plugin.Credential, obtained time.Time) (err error) {
 	return err
 }
 
-// expired tells whether the file's credential is of no use any more.
-func expired(path string, now time.Time) bool {
+// isExpired reports whether the file's credential has expired.
+func isExpired(path string, now time.Time) bool {
 	info, err := os.Lstat(path)
 	return err == nil && info.ModTime().Before(now)
 }

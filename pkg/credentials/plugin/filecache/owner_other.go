@@ -7,5 +7,5 @@ package filecache
 
 import "io/fs"
 
-// ownAlone returns nil: the folder's access control list decides.
-func ownAlone(fs.FileInfo, fs.FileMode) error { return nil }
+// checkOwner returns nil: the folder's access control list decides.
+func checkOwner(fs.FileInfo, fs.FileMode) error { return nil }

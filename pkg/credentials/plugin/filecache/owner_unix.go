@@ -6,19 +6,18 @@
 package filecache
 
 import (
+	"errors"
 	"io/fs"
 	"os"
 	"syscall"
 )
 
-// ownAlone returns an error where the file belongs to somebody else, or its mode
-// gives others the rights.
-func ownAlone(info fs.FileInfo, rights fs.FileMode) error {
-	if stat, ok := info.Sys().(*syscall.Stat_t); ok && int64(stat.Uid) != int64(os.Geteuid()) {
-		return errOthers
-	}
-	if info.Mode().Perm()&rights != 0 {
-		return errOthers
+// checkOwner returns an error if another user owns the file, or its mode gives
+// other users any of these permissions.
+func checkOwner(info fs.FileInfo, permissions fs.FileMode) error {
+	stat, ok := info.Sys().(*syscall.Stat_t)
+	if ok && int64(stat.Uid) != int64(os.Geteuid()) || info.Mode().Perm()&permissions != 0 {
+		return errors.New("other users own it or have permissions on it")
 	}
 	return nil
 }

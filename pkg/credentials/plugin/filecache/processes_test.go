@@ -23,8 +23,9 @@ import (
 	"github.com/rollcall-dev/rollcall/pkg/credentials/plugin/filecache"
 )
 
-// With this variable set the test binary is a program that gets one key and
-// prints the token. The arguments are the folder, the key, and who issues tokens.
+// If this variable is set, the test binary is a program that gets the credential
+// for a key and prints the token. The arguments are the folder, the key, and the
+// address of the issuer.
 const programVariable = "FILECACHE_PROGRAM"
 
 func TestMain(m *testing.M) {
@@ -76,7 +77,7 @@ func newServer(t *testing.T) *server {
 	return s
 }
 
-func TestManyProcessesAskOncePerKey(t *testing.T) {
+func TestManyProcesses(t *testing.T) {
 	const keys, each = 5, 40
 	g := NewWithT(t)
 	s := newServer(t)
@@ -104,8 +105,8 @@ func TestManyProcessesAskOncePerKey(t *testing.T) {
 	}
 }
 
-func TestManyAtOnceWhileEntriesExpire(t *testing.T) {
-	// Entries are stored, handed out, swept and stored again all the time.
+func TestConcurrentExpiry(t *testing.T) {
+	// Entries are continuously stored, returned, swept and stored again.
 	cache := &filecache.Cache{Dir: t.TempDir()}
 	var group sync.WaitGroup
 	for n := range 16 {

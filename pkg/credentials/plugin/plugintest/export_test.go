@@ -9,8 +9,8 @@ import (
 	"slices"
 )
 
-// CheckOne runs the check of that name alone, after those before it, whose
-// outcome does not matter.
+// CheckOne runs the named check, after the checks in before, whose results are
+// ignored.
 func CheckOne(ctx context.Context, command Command, name string, before ...string) error {
 	s := newSuite(command)
 	for _, check := range checks() {

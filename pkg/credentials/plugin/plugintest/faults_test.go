@@ -33,7 +33,7 @@ const (
 	v1beta1 = "client.authentication.k8s.io/v1beta1"
 )
 
-// good is a plugin without a fault.
+// good is a correct plugin.
 type good struct{}
 
 func (good) Name() string    { return "good" }
@@ -56,10 +56,10 @@ func (good) Credential(ctx context.Context, request plugin.Request) (*plugin.Cre
 	return &plugin.Credential{Token: token, Expiry: time.Now().Add(time.Hour)}, nil
 }
 
-// runPlugin is the plugin with the fault.
+// runPlugin runs the plugin with the fault.
 func runPlugin(fault string) {
-	if answer, found := badAnswers[fault]; found {
-		fmt.Print(answer)
+	if output, found := badOutputs[fault]; found {
+		fmt.Print(output)
 		return
 	}
 	run, found := faults[fault]
@@ -70,15 +70,15 @@ func runPlugin(fault string) {
 	run()
 }
 
-// runGood runs the plugin without a fault and returns what came of it.
+// runGood runs the correct plugin and returns the result.
 func runGood(args, env []string) (stdout, stderr string, code int) {
 	var out, errs bytes.Buffer
 	code = plugin.Run(context.Background(), good{}, args, env, &out, &errs)
 	return out.String(), errs.String(), code
 }
 
-// tell prints an outcome and ends the program.
-func tell(stdout, stderr string, code int) {
+// exit prints the outcome and ends the program.
+func exit(stdout, stderr string, code int) {
 	fmt.Fprint(os.Stderr, stderr)
 	if _, err := fmt.Print(stdout); err != nil {
 		code = 1
@@ -86,18 +86,18 @@ func tell(stdout, stderr string, code int) {
 	os.Exit(code)
 }
 
-// failing changes the outcome of each run that fails.
+// failing changes the outcome of every run that fails.
 func failing(change func(stderr string) (newStdout, newStderr string, code int)) func() {
 	return func() {
 		stdout, stderr, code := runGood(os.Args[1:], os.Environ())
 		if code != 0 {
 			stdout, stderr, code = change(stderr)
 		}
-		tell(stdout, stderr, code)
+		exit(stdout, stderr, code)
 	}
 }
 
-// before runs the plugin without a fault once something else was done.
+// before runs the function and then the correct plugin.
 func before(do func()) func() {
 	return func() {
 		do()
@@ -109,26 +109,26 @@ func credential(status string) string {
 	return `{"kind":"ExecCredential","apiVersion":"` + v1 + `","status":` + status + `}`
 }
 
-// badAnswers are printed whatever is asked.
-var badAnswers = map[string]string{
-	"answers in v1beta1 always": `{"kind":"ExecCredential","apiVersion":"` + v1beta1 + `","status":{"token":"` + token + `"}}`,
-	"answers in v1 always":      credential(`{"token":"` + token + `"}`),
-	"answers anything":          credential(`{"token":"` + token + `"}`),
-	"takes any flag":            credential(`{"token":"` + token + `"}`),
-	"log on stdout":             "obtaining a token\n" + credential(`{"token":"`+token+`"}`),
-	"text after the answer":     credential(`{"token":"`+token+`"}`) + "\ndone",
-	"another kind":              `{"kind":"Token","apiVersion":"` + v1 + `","status":{"token":"` + token + `"}}`,
-	"no status":                 `{"kind":"ExecCredential","apiVersion":"` + v1 + `"}`,
-	"empty answer":              credential(`{}`),
-	"newline in the token":      credential(`{"token":"` + token + `\n"}`),
-	"certificate without key":   credential(`{"clientCertificateData":"x"}`),
-	"certificate that is none":  credential(`{"clientCertificateData":"x","clientKeyData":"y"}`),
-	"expired":                   credential(`{"token":"` + token + `","expirationTimestamp":"2001-01-01T00:00:00Z"}`),
-	"expiry in seconds":         credential(`{"token":"` + token + `","expirationTimestamp":"1700000000"}`),
-	"endless answer":            credential(`{"token":"` + strings.Repeat("a", 2<<20) + `"}`),
+// badOutputs are printed for any request.
+var badOutputs = map[string]string{
+	"always prints v1beta1":   `{"kind":"ExecCredential","apiVersion":"` + v1beta1 + `","status":{"token":"` + token + `"}}`,
+	"always prints v1":        credential(`{"token":"` + token + `"}`),
+	"accepts any request":     credential(`{"token":"` + token + `"}`),
+	"accepts any flag":        credential(`{"token":"` + token + `"}`),
+	"log on stdout":           "obtaining a token\n" + credential(`{"token":"`+token+`"}`),
+	"text after the output":   credential(`{"token":"`+token+`"}`) + "\ndone",
+	"another kind":            `{"kind":"Token","apiVersion":"` + v1 + `","status":{"token":"` + token + `"}}`,
+	"no status":               `{"kind":"ExecCredential","apiVersion":"` + v1 + `"}`,
+	"empty output":            credential(`{}`),
+	"newline in the token":    credential(`{"token":"` + token + `\n"}`),
+	"certificate without key": credential(`{"clientCertificateData":"x"}`),
+	"invalid certificate":     credential(`{"clientCertificateData":"x","clientKeyData":"y"}`),
+	"expired":                 credential(`{"token":"` + token + `","expirationTimestamp":"2001-01-01T00:00:00Z"}`),
+	"expiry in seconds":       credential(`{"token":"` + token + `","expirationTimestamp":"1700000000"}`),
+	"endless output":          credential(`{"token":"` + strings.Repeat("a", 2<<20) + `"}`),
 }
 
-// faults are plugins with one fault each.
+// faults are programs with one fault each.
 var faults = map[string]func(){
 	"none": func() { plugin.Main(good{}) },
 	"token on stderr": before(func() {
@@ -136,14 +136,14 @@ var faults = map[string]func(){
 	}),
 	"short token": func() {
 		stdout, stderr, code := runGood(os.Args[1:], os.Environ())
-		tell(strings.ReplaceAll(stdout, token, "cred"), stderr, code)
+		exit(strings.ReplaceAll(stdout, token, "cred"), stderr, code)
 	},
 	"own secret on stderr": failing(func(stderr string) (string, string, int) {
 		return "", strings.TrimSpace(stderr) + " with own-secret\n", 1
 	}),
-	"own secret in the help": func() {
+	"own secret in help": func() {
 		stdout, stderr, code := runGood(os.Args[1:], os.Environ())
-		tell(strings.ReplaceAll(stdout, "Usage", "own-secret is used. Usage"), stderr, code)
+		exit(strings.ReplaceAll(stdout, "Usage", "own-secret is used. Usage"), stderr, code)
 	},
 	"leaves a file": before(func() {
 		must(os.WriteFile("token.json", nil, 0o600))
@@ -180,11 +180,11 @@ var faults = map[string]func(){
 		lock, err := os.OpenFile(name, os.O_CREATE|os.O_EXCL, 0o600)
 		must(err)
 		must(lock.Close())
-		// Long enough for the others to come.
+		// Long enough for the others to start.
 		time.Sleep(300 * time.Millisecond)
 		stdout, stderr, code := runGood(os.Args[1:], os.Environ())
 		must(os.Remove(name))
-		tell(stdout, stderr, code)
+		exit(stdout, stderr, code)
 	},
 	"trace": failing(func(string) (string, string, int) {
 		panic("not understood")
@@ -198,7 +198,7 @@ var faults = map[string]func(){
 	}),
 	"failure with code 0":   failing(func(stderr string) (string, string, int) { return "", stderr, 0 }),
 	"failure with code 255": failing(func(stderr string) (string, string, int) { return "", stderr, 255 }),
-	"does not notice that nothing was written": func() {
+	"ignores write errors": func() {
 		stdout, stderr, code := runGood(os.Args[1:], os.Environ())
 		fmt.Fprint(os.Stderr, stderr)
 		fmt.Print(stdout)
@@ -206,14 +206,14 @@ var faults = map[string]func(){
 	},
 	"no help": func() {
 		args := slices.DeleteFunc(os.Args[1:], func(arg string) bool { return arg == "--help" })
-		tell(runGood(args, os.Environ()))
+		exit(runGood(args, os.Environ()))
 	},
 	"help on stderr": func() {
 		stdout, stderr, code := runGood(os.Args[1:], os.Environ())
 		if slices.Contains(os.Args, "--help") {
 			stdout, stderr = "", stdout
 		}
-		tell(stdout, stderr, code)
+		exit(stdout, stderr, code)
 	},
 	"ignores SIGTERM": before(func() { ignore(syscall.SIGTERM) }),
 	"ignores SIGINT":  before(func() { ignore(syscall.SIGINT) }),
@@ -230,13 +230,13 @@ var faults = map[string]func(){
 	}),
 }
 
-// ignore runs the plugin without the handler of the signal, where it would wait.
+// ignore runs the plugin without a handler of the signal, if it is to wait.
 func ignore(s os.Signal) {
 	if os.Getenv(stallVariable) == "" {
 		return
 	}
 	signal.Ignore(s)
-	tell(runGood(os.Args[1:], os.Environ()))
+	exit(runGood(os.Args[1:], os.Environ()))
 }
 
 func must(err error) {

@@ -15,10 +15,17 @@ import (
 	"time"
 )
 
-// maxAnswer is how much a plugin may print: callers read no more.
-const maxAnswer = 1 << 20
+// outcome is the result of a run.
+type outcome struct {
+	stdout, stderr []byte
+	code           int           // -1 if a signal ended the run
+	sinceSignal    time.Duration // from the signal to the end
+}
 
-// execCredential is the part of an answer that matters.
+// maxOutput is how many bytes of a plugin's output callers read.
+const maxOutput = 1 << 20
+
+// execCredential is the relevant part of a plugin's output.
 type execCredential struct {
 	Kind       string `json:"kind"`
 	APIVersion string `json:"apiVersion"`
@@ -30,15 +37,15 @@ type execCredential struct {
 	} `json:"status"`
 }
 
-// secretsIn returns the secrets of an answer, as far as it can be read.
+// secretsIn returns the secrets of the output, as far as it can be decoded.
 func secretsIn(stdout []byte) []string {
-	var answer execCredential
-	_ = json.Unmarshal(stdout, &answer) // what can be read is enough
-	if answer.Status == nil {
+	var printed execCredential
+	_ = json.Unmarshal(stdout, &printed) // a partial result is enough
+	if printed.Status == nil {
 		return nil
 	}
 	var secrets []string
-	for _, secret := range []string{answer.Status.Token, answer.Status.ClientKeyData} {
+	for _, secret := range []string{printed.Status.Token, printed.Status.ClientKeyData} {
 		if secret = strings.TrimSpace(secret); secret != "" {
 			secrets = append(secrets, secret)
 		}
@@ -46,50 +53,52 @@ func secretsIn(stdout []byte) []string {
 	return secrets
 }
 
-// succeeded returns nil for a run that printed a valid answer in the version.
-func (o *outcome) succeeded(apiVersion string) error {
-	if o.code != 0 {
-		return fmt.Errorf("%s; on standard error: %s", o.end(), o.complaint())
+// succeeded verifies that a run printed valid output in the version.
+func succeeded(apiVersion string) func(*outcome) error {
+	return func(o *outcome) error {
+		if o.code != 0 {
+			return o.exitError()
+		}
+		if err := o.checkStderr(); err != nil {
+			return err
+		}
+		if len(o.stdout) > maxOutput {
+			return fmt.Errorf("the output has %d bytes, callers read %d", len(o.stdout), maxOutput)
+		}
+		var printed execCredential
+		decoder := json.NewDecoder(bytes.NewReader(o.stdout))
+		if err := decoder.Decode(&printed); err != nil {
+			return fmt.Errorf("standard output does not begin with an ExecCredential in JSON, at byte %d", decoder.InputOffset())
+		}
+		if _, err := decoder.Token(); err != io.EOF {
+			return errors.New("standard output has more than one ExecCredential")
+		}
+		return printed.validate(apiVersion, time.Now())
 	}
-	if err := o.withoutTrace(); err != nil {
-		return err
-	}
-	if len(o.stdout) > maxAnswer {
-		return fmt.Errorf("the answer has %d bytes, callers read %d", len(o.stdout), maxAnswer)
-	}
-	var answer execCredential
-	decoder := json.NewDecoder(bytes.NewReader(o.stdout))
-	if err := decoder.Decode(&answer); err != nil {
-		return fmt.Errorf("standard output does not begin with an ExecCredential in JSON, at byte %d", decoder.InputOffset())
-	}
-	if _, err := decoder.Token(); err != io.EOF {
-		return errors.New("standard output has more than the answer")
-	}
-	return answer.valid(apiVersion, time.Now())
 }
 
-// valid returns why a client would not take the answer. It repeats no secret.
-func (a *execCredential) valid(apiVersion string, now time.Time) error {
+// validate returns why a client would reject the output. Errors contain no secret.
+func (c *execCredential) validate(apiVersion string, now time.Time) error {
 	switch {
-	case a.Kind != "ExecCredential":
-		return fmt.Errorf("kind is %q, not ExecCredential", a.Kind)
-	case a.APIVersion != apiVersion:
-		return fmt.Errorf("asked in %s, it answered in %q", apiVersion, a.APIVersion)
-	case a.Status == nil:
-		return errors.New("the answer has no status")
+	case c.Kind != "ExecCredential":
+		return fmt.Errorf("kind is %q, not ExecCredential", c.Kind)
+	case c.APIVersion != apiVersion:
+		return fmt.Errorf("the request is in %s, the output in %q", apiVersion, c.APIVersion)
+	case c.Status == nil:
+		return errors.New("the output has no status")
 	}
-	status := a.Status
+	status := c.Status
 	switch {
 	case status.Token == "" && status.ClientCertificateData == "" && status.ClientKeyData == "":
-		return errors.New("the answer has neither a token nor a client certificate")
+		return errors.New("the output has neither a token nor a client certificate")
 	case strings.ContainsFunc(status.Token, func(r rune) bool { return r <= ' ' || r > '~' }):
-		return errors.New("the token has characters that no header may have, such as a newline at its end")
+		return errors.New("the token has characters that are invalid in a header, such as a newline at its end")
 	case (status.ClientCertificateData == "") != (status.ClientKeyData == ""):
-		return errors.New("the answer has only one of client certificate and key")
+		return errors.New("the output has only one of client certificate and key")
 	}
 	if status.ClientKeyData != "" {
 		if _, err := tls.X509KeyPair([]byte(status.ClientCertificateData), []byte(status.ClientKeyData)); err != nil {
-			return errors.New("client certificate and key do not belong together, or are not in PEM form")
+			return errors.New("client certificate and key do not match, or are not in PEM form")
 		}
 	}
 	if status.ExpirationTimestamp == nil {
@@ -105,35 +114,34 @@ func (a *execCredential) valid(apiVersion string, now time.Time) error {
 	return nil
 }
 
-// failed returns nil for a run that failed in the way that callers can handle.
+// failed verifies that a run failed in a way that callers can handle.
 func (o *outcome) failed() error {
 	switch {
 	case o.code == 0:
 		return errors.New("it succeeded")
 	case o.code < 0 || o.code > 125:
-		return fmt.Errorf("%s, not with a code from 1 to 125", o.end())
+		return fmt.Errorf("%s, not with a code from 1 to 125", o.exit())
 	case len(o.stdout) > 0:
 		return fmt.Errorf("it failed, with %d bytes on standard output", len(o.stdout))
 	case len(bytes.TrimSpace(o.stderr)) == 0:
-		return errors.New("it failed without a word on standard error")
+		return errors.New("it failed with nothing on standard error")
 	}
-	return o.withoutTrace()
+	return o.checkStderr()
 }
 
-// answeredOrFailed returns nil for either.
-func (o *outcome) answeredOrFailed(apiVersion string) error {
+func succeededOrFailed(o *outcome) error {
 	if o.code == 0 {
-		return o.succeeded(apiVersion)
+		return succeeded(v1)(o)
 	}
 	return o.failed()
 }
 
-// traces are how the stack traces of common languages begin.
+// traces matches the beginnings of stack traces in common languages.
 var traces = regexp.MustCompile(`(?m)^(goroutine \d+|panic: |fatal error: |Traceback \(most recent|\s+at \S+[ (].*:\d+|Exception in thread|Unhandled exception|thread '.*' panicked)`)
 
-// withoutTrace returns nil where standard error has no stack trace and, after a
-// failure, one line.
-func (o *outcome) withoutTrace() error {
+// checkStderr verifies that standard error has no stack trace and, after a
+// failure, at most one line.
+func (o *outcome) checkStderr() error {
 	text := strings.TrimSpace(string(o.stderr))
 	lines := strings.Count(text, "\n") + 1
 	switch {
@@ -145,22 +153,22 @@ func (o *outcome) withoutTrace() error {
 	return nil
 }
 
-func (o *outcome) end() string {
+func (o *outcome) exit() string {
 	if o.code < 0 {
 		return "it was ended by a signal"
 	}
 	return fmt.Sprintf("it ended with exit code %d", o.code)
 }
 
-// complaint is what standard error begins with.
-func (o *outcome) complaint() string {
+// exitError reports the exit code and the beginning of standard error.
+func (o *outcome) exitError() error {
 	const limit = 300
 	text := strings.TrimSpace(string(o.stderr))
-	if len(text) > limit {
+	switch {
+	case text == "":
+		text = "nothing"
+	case len(text) > limit:
 		text = strings.ToValidUTF8(text[:limit], "") + " …"
 	}
-	if text == "" {
-		return "nothing"
-	}
-	return text
+	return fmt.Errorf("%s; on standard error: %s", o.exit(), text)
 }

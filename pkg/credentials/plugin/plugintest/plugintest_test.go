@@ -6,7 +6,6 @@ package plugintest_test
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"net"
 	"os"
 	"path/filepath"
@@ -21,8 +20,7 @@ import (
 	"github.com/rollcall-dev/rollcall/pkg/credentials/plugin/plugintest"
 )
 
-// The test binary is also the plugin: run with this variable, it has the fault
-// that is named there.
+// The test binary is also the plugin. This variable names its fault.
 const faultVariable = "PLUGINTEST_FAULT"
 
 func TestMain(m *testing.M) {
@@ -41,7 +39,7 @@ func command(t *testing.T, fault string) plugintest.Command {
 		Env: []string{
 			faultVariable + "=" + fault,
 			folderVariable + "=" + t.TempDir(),
-			"GORACE=atexit_sleep_ms=0", // the race detector would make each run a second longer
+			"GORACE=atexit_sleep_ms=0", // else the race detector adds a second to each run
 		},
 		Cluster: &plugin.Cluster{Server: "https://c1:6443", Config: json.RawMessage(`{"name":"c1"}`)},
 		Secrets: []string{"own-secret"},
@@ -49,7 +47,7 @@ func command(t *testing.T, fault string) plugintest.Command {
 	}
 }
 
-// stall lets the plugin connect to a server that never says anything.
+// stall makes the plugin connect to a server that never responds.
 func stall(t *testing.T) func(*plugintest.Command) <-chan struct{} {
 	return func(c *plugintest.Command) <-chan struct{} {
 		listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -76,53 +74,53 @@ func stall(t *testing.T) func(*plugintest.Command) <-chan struct{} {
 	}
 }
 
-func TestAGoodPluginPasses(t *testing.T) {
+func TestCorrectPlugin(t *testing.T) {
 	plugintest.Run(t, command(t, "none"))
 }
 
-func TestFaultsAreFound(t *testing.T) {
+func TestFaults(t *testing.T) {
 	for _, test := range []struct {
 		fault string
 		check string
 		err   string
 	}{
-		{"answers in v1beta1 always", "answers in v1 when asked in v1", `asked in client.authentication.k8s.io/v1, it answered in "client.authentication.k8s.io/v1beta1"`},
-		{"answers in v1 always", "answers in v1beta1 when asked in v1beta1", "it answered in"},
-		{"log on stdout", "answers in v1 when asked in v1", "standard output does not begin with an ExecCredential"},
-		{"text after the answer", "answers in v1 when asked in v1", "standard output has more than the answer"},
-		{"another kind", "answers in v1 when asked in v1", `kind is "Token"`},
-		{"no status", "answers in v1 when asked in v1", "the answer has no status"},
-		{"empty answer", "answers in v1 when asked in v1", "neither a token nor a client certificate"},
-		{"newline in the token", "answers in v1 when asked in v1", "the token has characters that no header may have"},
-		{"certificate without key", "answers in v1 when asked in v1", "only one of client certificate and key"},
-		{"certificate that is none", "answers in v1 when asked in v1", "client certificate and key do not belong together"},
-		{"expired", "answers in v1 when asked in v1", "the credential expired at 2001-01-01T00:00:00Z"},
-		{"expiry in seconds", "answers in v1 when asked in v1", `expirationTimestamp is "1700000000"`},
-		{"endless answer", "answers in v1 when asked in v1", "the answer has"},
-		{"token on stderr", "answers in v1 when asked in v1", "standard error shows the credential's token, or contains it by chance"},
-		{"own secret on stderr", "fails cleanly when the request is garbage", "standard error shows a secret"},
-		{"own secret in the help", "prints a help without a request", "the help shows a secret"},
-		{"leaves a file", "answers in v1 when asked in v1", `the run left "token.json" in the working directory`},
-		{"leaves a process", "answers in v1 when asked in v1", "the run left a process behind"},
+		{"always prints v1beta1", "prints v1 for a request in v1", `the request is in client.authentication.k8s.io/v1, the output in "client.authentication.k8s.io/v1beta1"`},
+		{"always prints v1", "prints v1beta1 for a request in v1beta1", `the output in "client.authentication.k8s.io/v1"`},
+		{"log on stdout", "prints v1 for a request in v1", "standard output does not begin with an ExecCredential"},
+		{"text after the output", "prints v1 for a request in v1", "standard output has more than one ExecCredential"},
+		{"another kind", "prints v1 for a request in v1", `kind is "Token"`},
+		{"no status", "prints v1 for a request in v1", "the output has no status"},
+		{"empty output", "prints v1 for a request in v1", "neither a token nor a client certificate"},
+		{"newline in the token", "prints v1 for a request in v1", "the token has characters that are invalid in a header"},
+		{"certificate without key", "prints v1 for a request in v1", "only one of client certificate and key"},
+		{"invalid certificate", "prints v1 for a request in v1", "client certificate and key do not match"},
+		{"expired", "prints v1 for a request in v1", "the credential expired at 2001-01-01T00:00:00Z"},
+		{"expiry in seconds", "prints v1 for a request in v1", `expirationTimestamp is "1700000000"`},
+		{"endless output", "prints v1 for a request in v1", "the output has"},
+		{"token on stderr", "prints v1 for a request in v1", "standard error shows the credential's token, or contains it by chance"},
+		{"own secret on stderr", "fails cleanly for an invalid request", "standard error shows a secret"},
+		{"own secret in help", "prints help without a request", "the help shows a secret"},
+		{"leaves a file", "prints v1 for a request in v1", `the run left "token.json" in the working directory`},
+		{"leaves a process", "prints v1 for a request in v1", "the run left a process"},
 		{"reads stdin", "does not wait for standard input", "the run did not end within 2s"},
-		{"small buffer", "takes a request of a hundred kilobytes", "it ended with exit code 1"},
-		{"strict about fields", "ignores fields of later versions", "it ended with exit code 3"},
-		{"one at a time", "runs many times at once", "it ended with exit code 1"},
-		{"trace", "fails cleanly when the request is garbage", "standard error shows a stack trace"},
-		{"trace", "answers or fails cleanly for a config that it cannot know", "standard error shows a stack trace"},
-		{"error of two lines", "fails cleanly when the request is garbage", "standard error has 2 lines, not one"},
-		{"silent failure", "fails cleanly when the request is garbage", "without a word on standard error"},
-		{"error on stdout", "fails cleanly when the request is garbage", "bytes on standard output"},
-		{"failure with code 0", "fails cleanly when the request is garbage", "it succeeded"},
-		{"failure with code 255", "fails cleanly when the request is garbage", "it ended with exit code 255, not with a code from 1 to 125"},
-		{"answers anything", "fails cleanly when the request is garbage", "request that is half a request: it succeeded"},
-		{"does not notice that nothing was written", "fails cleanly when standard output cannot be written", "it succeeded"},
-		{"takes any flag", "fails cleanly when a flag is unknown", "it succeeded"},
-		{"no help", "prints a help without a request", "it ended with exit code 3"},
-		{"help on stderr", "prints a help without a request", "there is nothing on standard output"},
-		{"ignores SIGTERM", "ends soon after SIGTERM", "the run did not end within 2s"},
-		{"ignores SIGINT", "ends soon after SIGINT", "the run did not end within 2s"},
-		{"trace at SIGINT", "ends soon after SIGINT", "standard error shows a stack trace"},
+		{"small buffer", "accepts a request of a hundred kilobytes", "it ended with exit code 1"},
+		{"strict about fields", "ignores unknown fields of the request", "it ended with exit code 3"},
+		{"one at a time", "runs many times concurrently", "it ended with exit code 1"},
+		{"trace", "fails cleanly for an invalid request", "standard error shows a stack trace"},
+		{"trace", "works or fails cleanly for an unexpected config", "standard error shows a stack trace"},
+		{"error of two lines", "fails cleanly for an invalid request", "standard error has 2 lines, not one"},
+		{"silent failure", "fails cleanly for an invalid request", "nothing on standard error"},
+		{"error on stdout", "fails cleanly for an invalid request", "bytes on standard output"},
+		{"failure with code 0", "fails cleanly for an invalid request", "it succeeded"},
+		{"failure with code 255", "fails cleanly for an invalid request", "it ended with exit code 255, not with a code from 1 to 125"},
+		{"accepts any request", "fails cleanly for an invalid request", "request that is truncated: it succeeded"},
+		{"ignores write errors", "fails cleanly if standard output cannot be written", "it succeeded"},
+		{"accepts any flag", "fails cleanly for an unknown flag", "it succeeded"},
+		{"no help", "prints help without a request", "it ended with exit code 3"},
+		{"help on stderr", "prints help without a request", "nothing on standard output"},
+		{"ignores SIGTERM", "stops soon after SIGTERM", "the run did not end within 2s"},
+		{"ignores SIGINT", "stops soon after SIGINT", "the run did not end within 2s"},
+		{"trace at SIGINT", "stops soon after SIGINT", "standard error shows a stack trace"},
 	} {
 		t.Run(test.fault+": "+test.check, func(t *testing.T) {
 			t.Parallel()
@@ -139,26 +137,21 @@ func TestFaultsAreFound(t *testing.T) {
 	}
 }
 
-func TestAShortTokenMayBeInTheHelpByChance(t *testing.T) {
+func TestShortTokenInHelpByChance(t *testing.T) {
 	g := NewWithT(t)
-	err := plugintest.CheckOne(t.Context(), command(t, "short token"), "prints a help without a request", "answers in v1 when asked in v1")
+	err := plugintest.CheckOne(t.Context(), command(t, "short token"), "prints help without a request", "prints v1 for a request in v1")
 	g.Expect(err).To(MatchError("the help shows the credential's token, or contains it by chance: use a longer token in the test"))
 }
 
-func TestAPluginThatCannotBeRun(t *testing.T) {
+func TestMissingPlugin(t *testing.T) {
 	g := NewWithT(t)
-	faults := plugintest.Check(t.Context(), plugintest.Command{Path: filepath.Join(t.TempDir(), "missing")})
-	g.Expect(faults).NotTo(BeEmpty())
-	for _, fault := range faults {
-		g.Expect(fault.Err).To(MatchError(os.ErrNotExist))
-	}
+	missing := plugintest.Command{Path: filepath.Join(t.TempDir(), "missing")}
+	g.Expect(plugintest.CheckOne(t.Context(), missing, "prints help without a request")).To(MatchError(os.ErrNotExist))
 }
 
-func TestCheckEndsWithItsContext(t *testing.T) {
+func TestContextEnds(t *testing.T) {
 	g := NewWithT(t)
-	ctx, cancel := context.WithCancelCause(t.Context())
-	cancel(errors.New("enough"))
-	faults := plugintest.Check(ctx, command(t, "none"))
-	g.Expect(faults).To(HaveLen(1))
-	g.Expect(faults[0].String()).To(HaveSuffix(": not finished: enough"))
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	g.Expect(plugintest.CheckOne(ctx, command(t, "none"), "prints v1 for a request in v1")).To(MatchError(context.Canceled))
 }

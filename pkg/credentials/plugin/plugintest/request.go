@@ -5,16 +5,9 @@ package plugintest
 
 import (
 	"bytes"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
-	"crypto/x509"
-	"crypto/x509/pkix"
 	"encoding/json"
-	"encoding/pem"
-	"fmt"
-	"math/big"
-	"time"
+
+	"k8s.io/client-go/util/cert"
 
 	"github.com/rollcall-dev/rollcall/pkg/credentials/plugin"
 )
@@ -23,76 +16,65 @@ const (
 	v1      = "client.authentication.k8s.io/v1"
 	v1beta1 = "client.authentication.k8s.io/v1beta1"
 
-	// largeRequest is a request's length in bytes that still fits into the
-	// 128 KiB which Linux allows for a variable.
+	// largeRequest is the length in bytes of a request that still fits into the
+	// 128 KiB that Linux allows for a variable.
 	largeRequest = 100 << 10
 )
 
-// request returns the request for the cluster as clients write it.
-func request(apiVersion string, cluster *plugin.Cluster) (string, error) {
-	spec := map[string]any{"interactive": false}
-	if cluster != nil {
-		spec["cluster"] = cluster
-	}
-	text, err := json.Marshal(map[string]any{"kind": "ExecCredential", "apiVersion": apiVersion, "spec": spec})
-	return string(text), err
-}
+// request returns the content of KUBERNETES_EXEC_INFO for a run.
+type request func() (string, error)
 
-// laterRequest adds fields to the request that no version has yet.
-func laterRequest(apiVersion string, cluster *plugin.Cluster) (string, error) {
-	text, err := request(apiVersion, cluster)
-	if err != nil {
-		return "", err
-	}
-	var object map[string]any
-	if err := json.Unmarshal([]byte(text), &object); err != nil {
-		return "", err
-	}
-	object["metadata"] = map[string]any{"creationTimestamp": nil}
-	if spec, ok := object["spec"].(map[string]any); ok {
-		spec["fieldOfALaterVersion"] = map[string]any{"a": 1}
-		if cluster, ok := spec["cluster"].(map[string]any); ok {
-			cluster["field-of-a-later-version"] = []string{"a"}
+// verbatim is a request with this text.
+func verbatim(text string) request { return func() (string, error) { return text, nil } }
+
+// requestFor is a request for the cluster, as clients write it.
+func requestFor(apiVersion string, cluster *plugin.Cluster) request {
+	return func() (string, error) {
+		spec := map[string]any{"interactive": false}
+		if cluster != nil {
+			spec["cluster"] = cluster
 		}
+		text, err := json.Marshal(map[string]any{"kind": "ExecCredential", "apiVersion": apiVersion, "spec": spec})
+		return string(text), err
 	}
-	later, err := json.Marshal(object)
-	return string(later), err
 }
 
-// bulky returns the cluster with so many certificates that the request for it is
-// a large one.
-func bulky(cluster *plugin.Cluster) (*plugin.Cluster, error) {
-	large := *cluster
-	if len(large.CAData) == 0 {
-		certificate, err := newCertificate()
+// withUnknownFields adds fields to the request that no version has.
+func withUnknownFields(r request) request {
+	return func() (string, error) {
+		text, err := r()
 		if err != nil {
-			return nil, err
+			return "", err
 		}
-		large.CAData = certificate
+		var object map[string]any
+		if err := json.Unmarshal([]byte(text), &object); err != nil {
+			return "", err
+		}
+		object["metadata"] = map[string]any{"creationTimestamp": nil}
+		if spec, ok := object["spec"].(map[string]any); ok {
+			spec["fieldOfALaterVersion"] = map[string]any{"a": 1}
+			if cluster, ok := spec["cluster"].(map[string]any); ok {
+				cluster["field-of-a-later-version"] = []string{"a"}
+			}
+		}
+		changed, err := json.Marshal(object)
+		return string(changed), err
 	}
-	one := append(bytes.TrimSpace(large.CAData), '\n')
-	room := largeRequest - len(large.Config) - len(large.Server)
-	large.CAData = bytes.Repeat(one, max(1, room*3/4/len(one)))
-	return &large, nil
 }
 
-// newCertificate returns a certificate authority's, in PEM form.
-func newCertificate() ([]byte, error) {
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		return nil, fmt.Errorf("making a certificate: %w", err)
+// largeRequestFor repeats the cluster's certificates until the request is large.
+func largeRequestFor(cluster plugin.Cluster) request {
+	return func() (string, error) {
+		if len(cluster.CAData) == 0 {
+			certificate, _, err := cert.GenerateSelfSignedCertKey("plugintest.invalid", nil, nil)
+			if err != nil {
+				return "", err
+			}
+			cluster.CAData = certificate
+		}
+		one := append(bytes.TrimSpace(cluster.CAData), '\n')
+		room := largeRequest - len(cluster.Config) - len(cluster.Server)
+		cluster.CAData = bytes.Repeat(one, max(1, room*3/4/len(one)))
+		return requestFor(v1, &cluster)()
 	}
-	template := &x509.Certificate{
-		SerialNumber:          big.NewInt(1),
-		Subject:               pkix.Name{CommonName: "plugintest"},
-		NotBefore:             time.Now().Add(-time.Hour),
-		NotAfter:              time.Now().Add(24 * time.Hour),
-		IsCA:                  true,
-		BasicConstraintsValid: true,
-	}
-	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
-	if err != nil {
-		return nil, fmt.Errorf("making a certificate: %w", err)
-	}
-	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), nil
 }

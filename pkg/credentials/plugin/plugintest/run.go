@@ -22,54 +22,51 @@ import (
 const (
 	execInfoVariable = "KUBERNETES_EXEC_INFO"
 
-	// pipeGrace is how long something that the plugin started may hold standard
-	// output or standard error open after the plugin has ended.
+	// pipeGrace is how long a child of the plugin may keep standard output or
+	// standard error open after the plugin has ended.
 	pipeGrace = time.Second
 )
 
-// suite is one command under test.
+// suite tests one command.
 type suite struct {
 	command Command
 
-	mu       sync.Mutex
-	answered []string // guarded by mu: the secrets of answers so far
+	mu      sync.Mutex
+	printed []string // guarded by mu: the secrets of all output so far
 }
 
 func newSuite(command Command) *suite {
-	command.Args = slices.Clone(command.Args)
-	command.Env = slices.Clone(command.Env)
 	if command.Cluster == nil {
 		command.Cluster = &plugin.Cluster{Server: "https://plugintest.invalid:6443"}
 	}
 	if command.Timeout <= 0 {
 		command.Timeout = 30 * time.Second
 	}
-	command.Secrets = slices.Clone(command.Secrets)
 	return &suite{command: command}
 }
 
 // variation is how one run differs from the command.
 type variation struct {
-	command Command
-	request string   // KUBERNETES_EXEC_INFO, or "" to leave it unset
-	args    []string // put behind the command's
-	stdin   *os.File // nil: nothing to read
-	stdout  *os.File // nil: kept
+	command *Command // nil: that of the suite
+	request request  // nil: KUBERNETES_EXEC_INFO is not set
+	args    []string // appended to those of the command
+	stdin   *os.File // nil: empty
+	stdout  *os.File // nil: recorded
 
 	signal  os.Signal       // nil: none is sent
 	waiting <-chan struct{} // the signal is sent once this is closed; nil: at once
 }
 
-// outcome is what came of a run.
-type outcome struct {
-	stdout, stderr []byte
-	code           int           // -1 where a signal ended the run
-	lasted         time.Duration // after the signal
-}
-
-// run runs the plugin once. Errors are about what no run may do, whatever its
-// outcome: not come to an end, leave something behind, show a secret.
+// run runs the plugin once. It returns an error for what no run may do: not end,
+// leave files or processes behind, or show a secret.
 func (s *suite) run(ctx context.Context, v variation) (*outcome, error) {
+	if v.command == nil {
+		v.command = &s.command
+	}
+	env, err := environment(v)
+	if err != nil {
+		return nil, err
+	}
 	path, err := exec.LookPath(v.command.Path)
 	if err != nil {
 		return nil, err
@@ -88,7 +85,7 @@ func (s *suite) run(ctx context.Context, v variation) (*outcome, error) {
 	var stdout, stderr bytes.Buffer
 	command := exec.CommandContext(limited, path, append(slices.Clone(v.command.Args), v.args...)...)
 	command.Dir = dir
-	command.Env = environment(v)
+	command.Env = env
 	command.Stdout, command.Stderr = &stdout, &stderr
 	if v.stdin != nil {
 		command.Stdin = v.stdin
@@ -97,33 +94,40 @@ func (s *suite) run(ctx context.Context, v variation) (*outcome, error) {
 		command.Stdout = v.stdout
 	}
 	command.WaitDelay = pipeGrace
-	killAll := withoutTerminal(command)
-	command.Cancel = killAll
+	kill := startInSession(command)
+	command.Cancel = kill
 
 	if err := command.Start(); err != nil {
 		return nil, err
 	}
 	finish := v.sendSignal(command.Process)
 	err = command.Wait()
-	lasted := finish()
-	_ = killAll() // what it may have left behind
-	o := &outcome{stdout: stdout.Bytes(), stderr: stderr.Bytes(), code: command.ProcessState.ExitCode(), lasted: lasted}
+	sinceSignal := finish()
+	_ = kill() // processes that it may have left
+	o := &outcome{stdout: stdout.Bytes(), stderr: stderr.Bytes(), code: command.ProcessState.ExitCode(), sinceSignal: sinceSignal}
 	switch {
 	case ctx.Err() != nil:
 		return nil, ctx.Err()
 	case limited.Err() != nil:
 		return nil, fmt.Errorf("the run did not end within %s", v.command.Timeout)
 	case errors.Is(err, exec.ErrWaitDelay):
-		return nil, errors.New("the run left a process behind that holds standard output or standard error open")
+		return nil, errors.New("the run left a process that keeps standard output or standard error open")
 	}
-	if err := leftovers(dir); err != nil {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
 		return nil, err
 	}
-	return o, s.guardSecrets(o)
+	if len(entries) > 0 {
+		return nil, fmt.Errorf("the run left %q in the working directory", entries[0].Name())
+	}
+	s.mu.Lock()
+	s.printed = append(s.printed, secretsIn(o.stdout)...)
+	s.mu.Unlock()
+	return o, s.checkNoSecret("standard error", o.stderr)
 }
 
-// sendSignal sends the signal in due time. What it returns is to be called when
-// the process has ended, and returns how long after the signal that was, or 0.
+// sendSignal sends the signal at its time. The caller calls finish when the
+// process has ended, which returns the time since the signal, or 0.
 func (v variation) sendSignal(process *os.Process) (finish func() time.Duration) {
 	if v.signal == nil {
 		return func() time.Duration { return 0 }
@@ -152,50 +156,27 @@ func (v variation) sendSignal(process *os.Process) (finish func() time.Duration)
 	}
 }
 
-// environment is the test's, the command's, and the request.
-func environment(v variation) []string {
+// environment returns the variables of the test and the command, and the request.
+func environment(v variation) ([]string, error) {
 	env := slices.DeleteFunc(append(os.Environ(), v.command.Env...), func(variable string) bool {
 		return strings.HasPrefix(variable, execInfoVariable+"=")
 	})
-	if v.request != "" {
-		env = append(env, execInfoVariable+"="+v.request)
+	if v.request == nil {
+		return env, nil
 	}
-	return env
+	text, err := v.request()
+	return append(env, execInfoVariable+"="+text), err
 }
 
-func leftovers(dir string) error {
-	entries, err := os.ReadDir(dir)
-	if err != nil {
-		return err
-	}
-	if len(entries) > 0 {
-		return fmt.Errorf("the run left %q in the working directory", entries[0].Name())
-	}
-	return nil
-}
-
-// guardSecrets notes the secrets of an answer, and looks for all known ones
-// where none may be.
-func (s *suite) guardSecrets(o *outcome) error {
-	s.mu.Lock()
-	for _, secret := range secretsIn(o.stdout) {
-		if !slices.Contains(s.answered, secret) {
-			s.answered = append(s.answered, secret)
-		}
-	}
-	s.mu.Unlock()
-	return s.shows("standard error", o.stderr)
-}
-
-// shows returns an error where there is a known secret in the text.
-func (s *suite) shows(what string, text []byte) error {
+// checkNoSecret returns an error if the text contains a known secret.
+func (s *suite) checkNoSecret(what string, text []byte) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	inText := func(secret string) bool { return secret != "" && bytes.Contains(text, []byte(secret)) }
 	switch {
 	case slices.ContainsFunc(s.command.Secrets, inText):
 		return fmt.Errorf("%s shows a secret", what)
-	case slices.ContainsFunc(s.answered, inText):
+	case slices.ContainsFunc(s.printed, inText):
 		return fmt.Errorf("%s shows the credential's token, or contains it by chance: use a longer token in the test", what)
 	}
 	return nil

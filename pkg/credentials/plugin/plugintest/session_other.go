@@ -7,7 +7,7 @@ package plugintest
 
 import "os/exec"
 
-// withoutTerminal returns what kills the command.
-func withoutTerminal(command *exec.Cmd) (kill func() error) {
+// startInSession returns a function that kills the command.
+func startInSession(command *exec.Cmd) (kill func() error) {
 	return func() error { return command.Process.Kill() }
 }

@@ -12,9 +12,9 @@ import (
 	"syscall"
 )
 
-// withoutTerminal puts the command into a session of its own, which has no
-// terminal, and returns what kills all of it.
-func withoutTerminal(command *exec.Cmd) (kill func() error) {
+// startInSession gives the command a session of its own, without a terminal,
+// and returns a function that kills the whole session.
+func startInSession(command *exec.Cmd) (kill func() error) {
 	command.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	return func() error {
 		err := syscall.Kill(-command.Process.Pid, syscall.SIGKILL)

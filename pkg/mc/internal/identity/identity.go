@@ -1,22 +1,20 @@
 // Copyright The Rollcall Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package identity looks at what users hand in by interface: whether there is
-// anything, and whether two are the same.
+// Package identity compares values that users pass as interfaces.
 package identity
 
 import "reflect"
 
-// Same tells whether two values are equal, as pointers to the same thing are.
-// Values of types that cannot be compared are never the same.
+// Same reports whether two values are equal, such as pointers to the same value.
+// Values of types that are not comparable are never the same.
 func Same(a, b any) bool {
 	v := reflect.ValueOf(a)
 	return v.IsValid() && v.Comparable() && a == b
 }
 
-// IsNil tells a nil, be it a nil pointer that has a type and so is not equal to
-// nil as an interface.
-func IsNil(a any) bool {
+// IsNil reports whether the value is nil, a nil pointer or a nil function.
+func IsNil[T any](a T) bool {
 	v := reflect.ValueOf(a)
-	return !v.IsValid() || v.Kind() == reflect.Pointer && v.IsNil()
+	return !v.IsValid() || (v.Kind() == reflect.Pointer || v.Kind() == reflect.Func) && v.IsNil()
 }

@@ -1,7 +1,7 @@
 // Copyright The Rollcall Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package indexkey tells which field indexes a cache cannot both have.
+// Package indexkey identifies field indexes.
 package indexkey
 
 import (
@@ -13,7 +13,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Key is the same for two indexes that a cache cannot both have.
+// Key identifies an index of a cache. A cache cannot have two indexes with the same
+// key.
 type Key struct {
 	object reflect.Type
 	kind   schema.GroupVersionKind
@@ -24,7 +25,7 @@ type Key struct {
 func Of(obj client.Object, field string) Key {
 	key := Key{object: reflect.TypeOf(obj), field: field}
 	switch obj.(type) {
-	case runtime.Unstructured, *metav1.PartialObjectMetadata: // types of many kinds
+	case runtime.Unstructured, *metav1.PartialObjectMetadata: // one type for many kinds
 		key.kind = obj.GetObjectKind().GroupVersionKind()
 	}
 	return key

@@ -1,7 +1,7 @@
 // Copyright The Rollcall Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package requestlog makes the loggers that reconciles are given.
+// Package requestlog creates the loggers of reconciles.
 package requestlog
 
 import (
@@ -19,10 +19,10 @@ func withObject(log logr.Logger, objectKey string, req reconcile.Request) logr.L
 	)
 }
 
-// Constructor returns a log constructor for a controller. Its loggers carry
-// the request's cluster and, for requests that name an object, the object under
-// the key objectKey (the kind, where that is known), its namespace and name: the
-// keys that controller-runtime uses.
+// Constructor returns a log constructor for a controller. Its loggers have the
+// request's cluster and, if the request identifies an object, the keys of
+// controller-runtime: namespace, name, and the object under objectKey, which is
+// the kind if known.
 func Constructor[request mcreconcile.ClusterAware[request]](log logr.Logger, objectKey string) func(*request) logr.Logger {
 	return func(in *request) logr.Logger {
 		if in == nil {

@@ -23,7 +23,7 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// printed is what a logger of the constructor prints for a request.
+// printed returns the log line for a request.
 func printed[request mcreconcile.ClusterAware[request]](objectKey string, in *request) string {
 	var out string
 	base := funcr.NewJSON(func(line string) { out = line }, funcr.Options{}).WithValues("controller", "c")
@@ -31,7 +31,7 @@ func printed[request mcreconcile.ClusterAware[request]](objectKey string, in *re
 	return out
 }
 
-func TestLoggersCarryWhatTheRequestIsAbout(t *testing.T) {
+func TestConstructor(t *testing.T) {
 	pod := mcreconcile.Request{
 		Request:     reconcile.Request{NamespacedName: types.NamespacedName{Namespace: "ns", Name: "a"}},
 		ClusterName: "eu",
@@ -44,27 +44,27 @@ func TestLoggersCarryWhatTheRequestIsAbout(t *testing.T) {
 		want string
 	}{
 		{
-			name: "a Request: cluster, object, namespace and name",
+			name: "a Request",
 			got:  printed("Pod", &pod),
 			want: `{"logger":"","level":0,"msg":"m","controller":"c","cluster":"eu","Pod":{"name":"a","namespace":"ns"},"namespace":"ns","name":"a"}`,
 		},
 		{
-			name: "the local cluster is there with its empty name",
+			name: "a Request of the local cluster",
 			got:  printed("Pod", &local),
 			want: `{"logger":"","level":0,"msg":"m","controller":"c","cluster":"","Pod":{"name":"a","namespace":"ns"},"namespace":"ns","name":"a"}`,
 		},
 		{
-			name: "an object without a namespace",
+			name: "cluster-scoped object",
 			got:  printed("Node", &node),
 			want: `{"logger":"","level":0,"msg":"m","controller":"c","cluster":"eu","Node":{"name":"a"},"namespace":"","name":"a"}`,
 		},
 		{
-			name: "any other request: the cluster alone",
+			name: "a custom request",
 			got:  printed("Pod", &mcreconcile.WithCluster[int]{Request: 7, ClusterName: "eu"}),
 			want: `{"logger":"","level":0,"msg":"m","controller":"c","cluster":"eu"}`,
 		},
 		{
-			name: "no request: the controller's own logger",
+			name: "no request",
 			got:  printed[mcreconcile.Request]("Pod", nil),
 			want: `{"logger":"","level":0,"msg":"m","controller":"c"}`,
 		},
@@ -75,7 +75,7 @@ func TestLoggersCarryWhatTheRequestIsAbout(t *testing.T) {
 	}
 }
 
-func TestALoggerOfOneRequestDoesNotChangeTheNext(t *testing.T) {
+func TestConstructorDoesNotAccumulateValues(t *testing.T) {
 	g := NewWithT(t)
 	var lines []string
 	construct := requestlog.Constructor[mcreconcile.Request](funcr.NewJSON(func(line string) { lines = append(lines, line) }, funcr.Options{}), "object")

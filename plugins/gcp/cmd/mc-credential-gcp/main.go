@@ -1,7 +1,7 @@
 // Copyright The Rollcall Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Command mc-credential-gcp is a credential plugin that gives access tokens of
+// Command mc-credential-gcp is a credential plugin that prints access tokens of
 // Google Cloud.
 package main
 

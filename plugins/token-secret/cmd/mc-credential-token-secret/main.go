@@ -1,8 +1,8 @@
 // Copyright The Rollcall Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Command mc-credential-token-secret is a credential plugin that reads a bearer
-// token from a Secret in the hub.
+// Command mc-credential-token-secret is a credential plugin that prints a
+// credential from a Secret in the hub.
 package main
 
 import (

@@ -26,8 +26,8 @@ func (s *Server) merged(t Target, live, applied *unstructured.Unstructured, mana
 	return s.acceptTracked(t, out)
 }
 
-// trackUpdate notes who changed which fields, of an object that was applied at
-// least once.
+// trackUpdate records the field manager of changed fields, for an object that
+// was applied at least once.
 func (s *Server) trackUpdate(t Target, live, next *unstructured.Unstructured, manager string) error {
 	if len(live.GetManagedFields()) == 0 {
 		next.SetManagedFields(nil)
@@ -59,7 +59,7 @@ func (s *Server) fieldManager(t Target) (*managedfields.FieldManager, error) {
 	if err != nil {
 		return nil, err
 	}
-	return managedfields.NewDefaultCRDFieldManager(converter, sameVersion{}, nothingDefaulted{}, creator{},
+	return managedfields.NewDefaultCRDFieldManager(converter, sameVersion{}, noDefaults{}, creator{},
 		t.Resource.GroupVersionKind, t.Resource.GroupVersion(), t.Subresource, nil)
 }
 
@@ -73,13 +73,13 @@ func (creator) New(gvk schema.GroupVersionKind) (runtime.Object, error) {
 	return object, nil
 }
 
-// nothingDefaulted is a defaulter without defaults.
-type nothingDefaulted struct{}
+// noDefaults is a defaulter without defaults.
+type noDefaults struct{}
 
 // Default implements runtime.ObjectDefaulter.
-func (nothingDefaulted) Default(runtime.Object) {}
+func (noDefaults) Default(runtime.Object) {}
 
-// sameVersion converts between versions of a kind that differ in name alone.
+// sameVersion converts between versions of a kind that differ only in name.
 type sameVersion struct{}
 
 // Convert implements runtime.ObjectConvertor.

@@ -4,7 +4,6 @@
 package apiserver
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -25,7 +24,7 @@ import (
 	"github.com/rollcall-dev/rollcall/pkg/mc/mctest/internal/store"
 )
 
-// maxBody is the size of the largest request that a real server takes.
+// maxBody is the largest size of a request that a real server accepts.
 const maxBody = 3 << 20
 
 func readBody(r *http.Request) (body []byte, mediaType string, err error) {
@@ -48,12 +47,8 @@ func readBody(r *http.Request) (body []byte, mediaType string, err error) {
 }
 
 func unsupportedMediaType(mediaType string) error {
-	return &apierrors.StatusError{ErrStatus: metav1.Status{
-		Status:  metav1.StatusFailure,
-		Code:    http.StatusUnsupportedMediaType,
-		Reason:  metav1.StatusReasonUnsupportedMediaType,
-		Message: "the body of the request was in an unknown format: " + mediaType,
-	}}
+	return statusError(http.StatusUnsupportedMediaType, metav1.StatusReasonUnsupportedMediaType,
+		"the body of the request was in an unknown format: "+mediaType)
 }
 
 // unmarshal decodes JSON or YAML.
@@ -105,9 +100,8 @@ func (s *Server) readObject(r *http.Request, t Target) (*unstructured.Unstructur
 	return object, nil
 }
 
-// accept brings an object that came from outside into the form in which it is
-// stored: its kind is the resource's, and what the Go type has no field for is
-// dropped.
+// accept brings an object of a request into its stored form: its kind is the
+// resource's, and fields that the Go type does not have are dropped.
 func (s *Server) accept(object *unstructured.Unstructured, res *resource.Resource) error {
 	if version := object.GetAPIVersion(); version == "" {
 		object.SetAPIVersion(res.GroupVersion().String())
@@ -144,8 +138,8 @@ func (s *Server) accept(object *unstructured.Unstructured, res *resource.Resourc
 	return err
 }
 
-// fromUnstructured takes the straight way, and the longer one over JSON where
-// the types of the values do not quite match.
+// fromUnstructured converts directly, or over JSON where the types of the values
+// do not match exactly.
 func fromUnstructured(object map[string]any, into runtime.Object) error {
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object, into); err == nil {
 		return nil
@@ -154,11 +148,11 @@ func fromUnstructured(object map[string]any, into runtime.Object) error {
 	if err != nil {
 		return err
 	}
-	return json.NewDecoder(bytes.NewReader(raw)).Decode(into)
+	return json.Unmarshal(raw, into)
 }
 
-// decode reads a stored object in the version of a resource.
-func decode(rec *store.Record, res *resource.Resource) (*unstructured.Unstructured, error) {
+// Decode reads a stored object in the version of a resource.
+func Decode(rec *store.Record, res *resource.Resource) (*unstructured.Unstructured, error) {
 	object := &unstructured.Unstructured{}
 	if err := utiljson.Unmarshal(rec.JSON, &object.Object); err != nil {
 		return nil, err

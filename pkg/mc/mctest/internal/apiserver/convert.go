@@ -9,8 +9,8 @@ import (
 	"github.com/rollcall-dev/rollcall/pkg/mc/mctest/internal/resource"
 )
 
-// coreEventFields are the fields of an Event that events.k8s.io calls by
-// another name.
+// coreEventFields are the fields of an Event that have other names in
+// events.k8s.io.
 var coreEventFields = map[string]string{
 	"involvedObject":     "regarding",
 	"message":            "note",
@@ -21,8 +21,8 @@ var coreEventFields = map[string]string{
 	"reportingComponent": "reportingController",
 }
 
-// convert turns an object into the version of a resource. Versions of a kind
-// differ in nothing but their name, except those of Event.
+// convert converts an object to the version of a resource. Versions of a kind
+// differ only in their name, except those of Event.
 func convert(object *unstructured.Unstructured, res *resource.Resource) {
 	version := res.GroupVersion().String()
 	from := object.GetAPIVersion()

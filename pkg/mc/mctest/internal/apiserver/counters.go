@@ -5,7 +5,7 @@ package apiserver
 
 import "sync"
 
-// counters tell what a server was asked.
+// counters count requests and open watches.
 type counters struct {
 	mu       sync.Mutex
 	requests map[attributes]int // guarded by mu

@@ -27,7 +27,7 @@ const (
 	generateAttempts = 8
 )
 
-// Create stores a new object. It may change the object that it is given.
+// Create stores a new object. It may change the object.
 func (s *Server) Create(t Target, object *unstructured.Unstructured, o WriteOptions) (*store.Record, error) {
 	if err := s.accept(object, t.Resource); err != nil {
 		return nil, err
@@ -99,7 +99,8 @@ func (s *Server) createNamed(t Target, object *unstructured.Unstructured, o Writ
 	return rec, nil
 }
 
-// checkCreation fails if the namespace of a new object is not there or going.
+// checkCreation fails if the namespace of a new object does not exist or is
+// terminating.
 func (s *Server) checkCreation(t Target) error {
 	if !t.Resource.Namespaced {
 		return nil

@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"io"
 	"net/http"
+	"slices"
 	"strconv"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -22,7 +23,7 @@ import (
 type encoder struct {
 	types    *Types
 	resource *resource.Resource
-	partial  bool // metadata alone
+	partial  bool // only metadata
 	protobuf bool
 }
 
@@ -48,11 +49,11 @@ func (e *encoder) object(rec *store.Record) ([]byte, error) {
 	return b.Bytes(), err
 }
 
-// json encodes a record in JSON: as it is stored, if that is what is wanted.
+// json encodes a record in JSON: as it is stored, if the client asks for that.
 func (e *encoder) json(rec *store.Record) ([]byte, error) {
 	raw := rec.JSON
 	if rec.APIVersion != e.resource.GroupVersion().String() {
-		object, err := decode(rec, e.resource)
+		object, err := Decode(rec, e.resource)
 		if err != nil {
 			return nil, err
 		}
@@ -73,14 +74,10 @@ func (e *encoder) json(rec *store.Record) ([]byte, error) {
 }
 
 func partialObject(metadata []byte) []byte {
-	const head = `{"kind":"PartialObjectMetadata","apiVersion":"meta.k8s.io/v1","metadata":`
-	out := make([]byte, 0, len(head)+len(metadata)+1)
-	out = append(out, head...)
-	out = append(out, metadata...)
-	return append(out, '}')
+	return slices.Concat([]byte(`{"kind":"PartialObjectMetadata","apiVersion":"meta.k8s.io/v1","metadata":`), metadata, []byte("}"))
 }
 
-// goObject decodes JSON into the Go type that is wanted.
+// goObject decodes JSON into the Go type that the client asks for.
 func (e *encoder) goObject(raw []byte) (runtime.Object, error) {
 	if e.partial {
 		object := &metav1.PartialObjectMetadata{}

@@ -28,7 +28,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	defer s.requests.end()
 	req := parse(r)
 	s.counters.request(req.attributes)
-	if !s.suffer(w, r, &req) {
+	if !s.injectFaults(w, r, &req) {
 		return
 	}
 	user, known := s.authenticate(r)
@@ -89,21 +89,13 @@ func (s *Server) serveResource(w http.ResponseWriter, r *http.Request, req *requ
 	return errMethod
 }
 
-var errNoSuchPath = &apierrors.StatusError{ErrStatus: metav1.Status{
-	Status:  metav1.StatusFailure,
-	Code:    http.StatusNotFound,
-	Reason:  metav1.StatusReasonNotFound,
-	Message: "the server could not find the requested resource",
-	Details: &metav1.StatusDetails{},
-}}
-
-var errMethod = &apierrors.StatusError{ErrStatus: metav1.Status{
-	Status:  metav1.StatusFailure,
-	Code:    http.StatusMethodNotAllowed,
-	Reason:  metav1.StatusReasonMethodNotAllowed,
-	Message: "the server does not allow this method on the requested resource",
-	Details: &metav1.StatusDetails{},
-}}
+// Errors of requests for what the server does not have.
+var (
+	errNoSuchPath = withDetails(statusError(http.StatusNotFound, metav1.StatusReasonNotFound,
+		"the server could not find the requested resource"))
+	errMethod = withDetails(statusError(http.StatusMethodNotAllowed, metav1.StatusReasonMethodNotAllowed,
+		"the server does not allow this method on the requested resource"))
+)
 
 // parameters decodes the query into options.
 func parameters(r *http.Request, into runtime.Object) error {
@@ -120,8 +112,8 @@ func invalidOptions(kind string, errs field.ErrorList) error {
 	return apierrors.NewInvalid(schema.GroupKind{Group: metav1.GroupName, Kind: kind}, "", errs)
 }
 
-// manager names who changes fields: as the client says, or else the program
-// that it is.
+// manager returns the field manager: that of the request's options, or else the
+// client's program.
 func manager(r *http.Request, name string) string {
 	if name != "" {
 		return name

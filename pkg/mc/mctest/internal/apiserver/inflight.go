@@ -33,7 +33,7 @@ func (i *inflight) end() {
 	}
 }
 
-// close lets no further request start and waits for the end of the others.
+// close rejects further requests and waits for the end of the others.
 func (i *inflight) close() {
 	i.mu.Lock()
 	if i.closed {

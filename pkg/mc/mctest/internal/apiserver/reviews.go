@@ -4,6 +4,7 @@
 package apiserver
 
 import (
+	"crypto/rand"
 	"net/http"
 	"time"
 
@@ -15,10 +16,10 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// defaultTokenLifetime is that of a token whose request does not say.
+// defaultTokenLifetime is the lifetime of a token if the request sets none.
 const defaultTokenLifetime = time.Hour
 
-// serveReview answers the resources that are questions rather than objects.
+// serveReview answers requests for resources that are not stored.
 func (s *Server) serveReview(w http.ResponseWriter, r *http.Request, t Target, user User) error {
 	body, err := s.readTyped(r, t)
 	if err != nil {
@@ -41,8 +42,8 @@ func (s *Server) serveReview(w http.ResponseWriter, r *http.Request, t Target, u
 	return nil
 }
 
-// allowed says whether a request would be let through. There is no RBAC: only a
-// fault forbids anything.
+// allowed answers whether a request would be allowed. There is no RBAC: only
+// faults forbid requests.
 func (s *Server) allowed(a *authorizationv1.ResourceAttributes) bool {
 	if a == nil {
 		return true
@@ -57,7 +58,7 @@ func (s *Server) allowed(a *authorizationv1.ResourceAttributes) bool {
 	return s.faults.find(Forbidden, attributes{verb: a.Verb, resource: resource}) == nil
 }
 
-// mint makes a token for a service account.
+// mint issues a token for a service account.
 func (s *Server) mint(t Target, request *authenticationv1.TokenRequest) error {
 	rec, err := s.Get(Target{Resource: t.Resource, Namespace: t.Namespace, Name: t.Name})
 	if err != nil {
@@ -72,7 +73,7 @@ func (s *Server) mint(t Target, request *authenticationv1.TokenRequest) error {
 		lifetime = time.Duration(*request.Spec.ExpirationSeconds) * time.Second
 	}
 	request.Spec.ExpirationSeconds = ptr.To(int64(lifetime / time.Second))
-	token, expires := newToken(), time.Now().Add(lifetime)
+	token, expires := rand.Text(), time.Now().Add(lifetime)
 	s.tokens.add(token, User{
 		Username: "system:serviceaccount:" + t.Namespace + ":" + t.Name,
 		UID:      string(uid),

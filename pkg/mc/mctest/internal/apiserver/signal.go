@@ -5,7 +5,7 @@ package apiserver
 
 import "sync"
 
-// signal wakes whoever waits on its channel.
+// signal wakes all goroutines that wait on its channel.
 type signal struct {
 	mu sync.Mutex
 	ch chan struct{} // guarded by mu

@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// aggregated writes the discovery of the core group, or of all others, as one
+// aggregated returns the discovery of the core group, or of all others, as one
 // document.
 func (c *Catalog) aggregated(core bool) *apidiscoveryv2.APIGroupDiscoveryList {
 	list := &apidiscoveryv2.APIGroupDiscoveryList{

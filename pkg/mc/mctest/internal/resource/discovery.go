@@ -17,8 +17,8 @@ type documentKey struct {
 }
 
 // Document returns the discovery document at a path (/api, /apis or one below
-// them), in JSON, or nil if there is none. The aggregated form exists of /api
-// and /apis alone.
+// them), in JSON, or nil if there is none. Only /api and /apis have an
+// aggregated form.
 func (c *Catalog) Document(path string, aggregated bool) ([]byte, error) {
 	key := documentKey{path, aggregated}
 	if c.documents == nil {
@@ -97,7 +97,7 @@ func (c *Catalog) groups() []*metav1.APIGroup {
 	return groups
 }
 
-// touches reports whether the catalog itself, not its base, has something in a
+// touches reports whether the catalog itself, not its base, has a resource in a
 // group version.
 func (c *Catalog) touches(gv schema.GroupVersion) bool {
 	for gvr := range c.own {
@@ -160,7 +160,7 @@ func (r *Resource) subresourceKind(name string) schema.GroupVersionKind {
 	return r.GroupVersionKind
 }
 
-// SubresourceVerbs are those that a subresource serves.
+// SubresourceVerbs returns the verbs of a subresource.
 func SubresourceVerbs(name string) []string {
 	switch name {
 	case "token":

@@ -1,0 +1,190 @@
+// Copyright The Rollcall Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package fleet
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"sync/atomic"
+	"time"
+
+	"github.com/go-logr/logr"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/cache"
+	"sigs.k8s.io/controller-runtime/pkg/cluster"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/rollcall-dev/rollcall/pkg/credentials"
+	"github.com/rollcall-dev/rollcall/pkg/inventory"
+	"github.com/rollcall-dev/rollcall/pkg/mc/fleet/internal/identity"
+	"github.com/rollcall-dev/rollcall/pkg/mc/fleet/internal/informer"
+	"github.com/rollcall-dev/rollcall/pkg/mc/fleet/internal/mapping"
+	"github.com/rollcall-dev/rollcall/pkg/mc/fleet/internal/monitor"
+	"github.com/rollcall-dev/rollcall/pkg/mc/fleet/internal/worker"
+)
+
+// backend is the worker.Backend of a fleet.
+type backend struct{ fleet *Fleet }
+
+var _ worker.Backend = &backend{}
+
+// Connect implements worker.Backend.
+func (b *backend) Connect(ctx context.Context, profile *inventory.Profile) (worker.Connection, error) {
+	if b.fleet.options.Connector != nil {
+		return connectStatic(ctx, b.fleet.options.Connector, profile)
+	}
+	access, err := b.fleet.options.Credentials.Resolve(ctx, profile)
+	if err != nil {
+		return nil, err
+	}
+	c, err := b.newConnection(access)
+	if err != nil {
+		access.Release()
+		return nil, err
+	}
+	return c, nil
+}
+
+// Prepare implements worker.Backend.
+func (b *backend) Prepare(ctx context.Context, cl *worker.Cluster) error {
+	return b.fleet.indexes.addTo(ctx, cl)
+}
+
+// Forget implements worker.Backend.
+func (b *backend) Forget(cl *worker.Cluster) { b.fleet.indexes.forget(cl) }
+
+// connection is the worker.Connection of an Access. The Access authenticates
+// requests and can be switched; REST options wrap its transport.
+type connection struct {
+	fleet     *Fleet
+	access    *credentials.Access
+	transport http.RoundTripper  // for probes
+	monitor   *monitor.Transport // for all other requests
+	config    atomic.Pointer[rest.Config]
+}
+
+var _ worker.Connection = &connection{}
+
+func (b *backend) newConnection(access *credentials.Access) (*connection, error) {
+	config := access.RESTConfig()
+	if err := b.fleet.options.Connection.tune(config); err != nil {
+		return nil, err
+	}
+	if u, err := url.Parse(access.Server()); err != nil || u.Host == "" {
+		return nil, fmt.Errorf("server %q is not a URL with a host", identity.Redact(access.Server()))
+	}
+	transport, err := rest.TransportFor(config)
+	if err != nil {
+		return nil, err
+	}
+	c := &connection{
+		fleet: b.fleet, access: access,
+		transport: transport,
+		monitor:   monitor.New(transport, b.fleet.options.Connection.Clock),
+	}
+	c.config.Store(config)
+	return c, nil
+}
+
+// NewCluster implements worker.Connection.
+func (c *connection) NewCluster(ctx context.Context, profile *inventory.Profile) (cluster.Cluster, error) {
+	// The transport authenticates, and knows the endpoint.
+	config := rest.AnonymousClientConfig(c.config.Load())
+	config.TLSClientConfig = rest.TLSClientConfig{}
+	config.Proxy, config.Dial = nil, nil
+	config.Transport = c.monitor
+	options := &c.fleet.options.Connection
+	opts := append([]cluster.Option{func(o *cluster.Options) {
+		o.Logger = log.FromContext(ctx)
+		o.Scheme = c.fleet.scheme
+		o.Cache.DefaultWatchErrorHandler = watchErrorLogger(log.FromContext(ctx))
+		o.Cache.NewInformer = informer.New
+		o.MapperProvider = mapping.New
+	}}, options.ClusterOptions...)
+	if options.ClusterOptionsFor != nil {
+		opts = append(opts, options.ClusterOptionsFor(profile)...)
+	}
+	return options.NewCluster(ctx, profile, config, opts...)
+}
+
+// watchErrorLogger returns a handler that logs errors of watches, which reflectors
+// retry, with the logger of the cluster.
+func watchErrorLogger(logger logr.Logger) cache.WatchErrorHandlerWithContext {
+	return func(ctx context.Context, r *cache.Reflector, err error) {
+		if errors.Is(err, io.EOF) || apierrors.IsResourceExpired(err) || apierrors.IsGone(err) || ctx.Err() != nil {
+			return // the watch ended normally
+		}
+		logger.Info("Watch failed, retrying", "type", r.TypeDescription(), "error", err.Error())
+	}
+}
+
+// Server implements worker.Connection.
+func (c *connection) Server() string { return identity.Redact(c.access.Server()) }
+
+// Provider implements worker.Connection.
+func (c *connection) Provider() string { return c.access.Provider() }
+
+// Fingerprint implements worker.Connection.
+func (c *connection) Fingerprint() string { return c.access.Fingerprint() }
+
+// Expiry implements worker.Connection.
+func (c *connection) Expiry() time.Time {
+	expiry, _ := c.access.Expiry()
+	return expiry
+}
+
+// CanProbe implements worker.Connection.
+func (c *connection) CanProbe() bool { return true }
+
+// Probe implements worker.Connection.
+func (c *connection) Probe(ctx context.Context) (uid string, err error) {
+	server, err := url.Parse(c.access.Server())
+	if err != nil {
+		return "", err
+	}
+	return identity.Probe(ctx, c.transport, server)
+}
+
+// AliveSince implements worker.Connection.
+func (c *connection) AliveSince(since time.Time) bool { return c.monitor.AliveSince(since) }
+
+// OpenWatches implements worker.Connection.
+func (c *connection) OpenWatches() int { return c.monitor.OpenWatches() }
+
+// Config implements worker.Connection.
+func (c *connection) Config() *rest.Config { return rest.CopyConfig(c.config.Load()) }
+
+// Switch implements worker.Connection.
+func (c *connection) Switch(next worker.Connection) bool {
+	n, ok := next.(*connection)
+	if !ok || c.access.Switch(n.access) != nil {
+		return false
+	}
+	config := c.access.RESTConfig()
+	if err := c.fleet.options.Connection.tune(config); err == nil { // as it was for next
+		c.config.Store(config)
+	}
+	return true
+}
+
+// Close implements worker.Connection.
+func (c *connection) Close() { c.monitor.Close() }
+
+// CloseIdle implements worker.Connection. A request ends moments after its context,
+// and a connection that is closed before stays in memory until a timer of net/http2
+// fires, after 90 s. So it closes them again after a short time.
+func (c *connection) CloseIdle() {
+	for pause := time.Millisecond; pause <= 4*time.Millisecond; pause *= 2 {
+		c.access.CloseIdleConnections()
+		time.Sleep(pause)
+	}
+}
+
+// Release implements worker.Connection.
+func (c *connection) Release() { c.access.Release() }

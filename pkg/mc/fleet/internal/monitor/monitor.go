@@ -1,0 +1,113 @@
+// Copyright The Rollcall Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package monitor observes the requests to one cluster.
+package monitor
+
+import (
+	"errors"
+	"io"
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"k8s.io/utils/clock"
+)
+
+// ErrDisengaged is the error of requests after Close.
+var ErrDisengaged = errors.New("the cluster has been disengaged")
+
+// Transport notes when a cluster last sent data, whether a connection was dropped,
+// and how many watches are open.
+type Transport struct {
+	next  http.RoundTripper
+	clock clock.PassiveClock
+	// start is what lastData counts from, by the monotonic clock.
+	start    time.Time
+	lastData atomic.Int64 // nanoseconds since start
+	// dropped is set when a request failed or a watch ended: the next response
+	// may come from another cluster.
+	dropped atomic.Bool
+	watches atomic.Int64
+	closed  atomic.Bool
+}
+
+// New returns a Transport that sends requests with the next one.
+func New(next http.RoundTripper, c clock.PassiveClock) *Transport {
+	return &Transport{next: next, clock: c, start: c.Now()}
+}
+
+// Close makes all later requests fail.
+func (t *Transport) Close() { t.closed.Store(true) }
+
+// AliveSince reports whether the cluster has sent data after the given time over
+// connections that were not dropped since the last call.
+func (t *Transport) AliveSince(since time.Time) bool {
+	dropped := t.dropped.Swap(false)
+	return !dropped && t.start.Add(time.Duration(t.lastData.Load())).After(since)
+}
+
+// OpenWatches returns the number of open watches.
+func (t *Transport) OpenWatches() int { return int(t.watches.Load()) }
+
+// RoundTrip implements http.RoundTripper.
+func (t *Transport) RoundTrip(request *http.Request) (*http.Response, error) {
+	if t.closed.Load() {
+		if request.Body != nil {
+			request.Body.Close()
+		}
+		return nil, ErrDisengaged
+	}
+	response, err := t.next.RoundTrip(request)
+	if err != nil {
+		t.dropped.Store(true)
+		return nil, err
+	}
+	if response.StatusCode < http.StatusMultipleChoices { // others may come from a proxy
+		t.noteData()
+	}
+	if response.StatusCode != http.StatusSwitchingProtocols { // its body is written to as well
+		body := &observedBody{ReadCloser: response.Body, transport: t}
+		if isWatch(request) {
+			t.watches.Add(1)
+			body.closeWatch = sync.OnceFunc(func() { t.watches.Add(-1) })
+		}
+		response.Body = body
+	}
+	return response, nil
+}
+
+func (t *Transport) noteData() { t.lastData.Store(int64(t.clock.Since(t.start))) }
+
+func isWatch(request *http.Request) bool {
+	watch := request.URL.Query().Get("watch")
+	return watch == "true" || watch == "1"
+}
+
+// observedBody notes the data of a response, such as the events of a watch.
+type observedBody struct {
+	io.ReadCloser
+	transport  *Transport
+	closeWatch func() // nil unless the response is a watch
+}
+
+// Read implements io.Reader.
+func (b *observedBody) Read(p []byte) (int, error) {
+	n, err := b.ReadCloser.Read(p)
+	if n > 0 {
+		b.transport.noteData()
+	}
+	if err != nil && b.closeWatch != nil {
+		b.transport.dropped.Store(true)
+	}
+	return n, err
+}
+
+// Close implements io.Closer.
+func (b *observedBody) Close() error {
+	if b.closeWatch != nil {
+		b.closeWatch()
+	}
+	return b.ReadCloser.Close()
+}

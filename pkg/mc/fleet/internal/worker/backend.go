@@ -1,0 +1,68 @@
+// Copyright The Rollcall Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package worker
+
+import (
+	"context"
+	"time"
+
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/cluster"
+
+	"github.com/rollcall-dev/rollcall/pkg/inventory"
+)
+
+// Backend connects clusters. Its methods are called concurrently by all workers.
+type Backend interface {
+	// Connect resolves a profile to a connection, which is released when it is no
+	// longer used. It sends no request to the cluster.
+	Connect(ctx context.Context, profile *inventory.Profile) (Connection, error)
+
+	// Prepare is called for a new cluster before it is started.
+	Prepare(ctx context.Context, cl *Cluster) error
+
+	// Forget is called for a cluster after Prepare when it is disengaged.
+	Forget(cl *Cluster)
+}
+
+// Connection is a connection to one cluster. It is used by one worker, but its
+// methods may be called concurrently.
+type Connection interface {
+	// Server is the URL of the API server, without user information.
+	Server() string
+	// Provider is the name of the access provider in use, or "".
+	Provider() string
+	// Fingerprint is equal for connections that are the same. If it is "", the
+	// connection equals no other.
+	Fingerprint() string
+	// Expiry returns when the credential expires, zero if that is not known.
+	Expiry() time.Time
+
+	// CanProbe reports whether Probe can be called.
+	CanProbe() bool
+	// Probe sends a request to the cluster and returns the UID of the namespace
+	// kube-system, or "" if it cannot be read.
+	Probe(ctx context.Context) (uid string, err error)
+	// AliveSince reports whether the cluster has sent data after the given time
+	// over connections that were not dropped since the last call. OpenWatches is
+	// the number of open watches.
+	AliveSince(since time.Time) bool
+	OpenWatches() int
+
+	// NewCluster creates the cluster. It is called at most once.
+	NewCluster(ctx context.Context, profile *inventory.Profile) (cluster.Cluster, error)
+	// Config returns a copy of the configuration for new clients, or nil if only
+	// the cluster has one.
+	Config() *rest.Config
+	// Switch makes clients of this connection use the next one, whose resources it
+	// takes over. It reports false, and changes nothing, if that is not possible.
+	Switch(next Connection) bool
+
+	// Close makes later requests fail. CloseIdle closes connections without
+	// requests. Release ends all requests and frees all resources; it may be called
+	// more than once.
+	Close()
+	CloseIdle()
+	Release()
+}

@@ -1,0 +1,239 @@
+// Copyright The Rollcall Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package worker
+
+import (
+	"errors"
+	"time"
+
+	"github.com/go-logr/logr"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
+
+	"github.com/rollcall-dev/rollcall/pkg/inventory"
+	"github.com/rollcall-dev/rollcall/pkg/mc/fleet/internal/identity"
+)
+
+// session is the time in which a cluster is engaged. The worker's goroutine owns
+// it, and blocks only in the select statement of serve.
+type session struct {
+	worker  *Worker
+	cluster *Cluster
+	health  *health
+
+	reconnect *reconnect // under way, nil if there is none
+	// tried is the access key of the profile that was connected last. If that
+	// failed, accessErr is the error, the cluster keeps its connection, and retry
+	// receives when it is tried again.
+	tried     string
+	accessErr error
+	retry     <-chan time.Time
+	backoff   wait.Backoff
+	// unauthorized is the error of a probe that counts as a failure unless the
+	// reconnect under way finds other credentials. Nil if there is none.
+	unauthorized error
+	// profileUID is the UID of the profile that was last shown to lead to the
+	// cluster.
+	profileUID types.UID
+}
+
+// serve follows the profile and monitors the health of an engaged cluster. It
+// returns nil when the worker is stopped, and otherwise why the cluster must be
+// disengaged.
+func (w *Worker) serve(cl *Cluster) error {
+	profile := cl.Profile()
+	s := &session{
+		worker: w, cluster: cl, tried: accessKey(profile), profileUID: profile.UID,
+		backoff: NewBackoff(w.MinBackoff, w.MaxBackoff),
+	}
+	s.health = newHealth(w, cl)
+	defer s.health.stop()
+	defer s.cancelReconnect()
+	for {
+		var err error
+		select {
+		case <-w.ctx.Done():
+			return nil
+		case <-cl.stopped:
+			return cl.err
+		case <-w.changed:
+			err = s.profileChanged()
+		case <-s.retry:
+			s.startReconnect()
+		case result := <-s.reconnect.results():
+			err = s.reconnected(result)
+		case <-s.health.due():
+			s.health.probe()
+		case result := <-s.health.results:
+			err = s.probed(result)
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// profileChanged takes over the latest profile, and reconnects if its access has
+// changed.
+func (s *session) profileChanged() error {
+	profile := s.worker.Profile()
+	if s.worker.recheck.Swap(false) || accessKey(profile) != s.tried {
+		s.cluster.setProfile(profile)
+		s.backoff = NewBackoff(s.worker.MinBackoff, s.worker.MaxBackoff)
+		s.startReconnect()
+		return nil
+	}
+	if s.reconnect == nil && s.accessErr == nil {
+		if err := s.adoptClusterID(profile); err != nil {
+			return err
+		}
+	}
+	s.cluster.setProfile(profile)
+	return nil
+}
+
+// adoptClusterID takes over the cluster ID of a profile whose access is the current
+// one.
+func (s *session) adoptClusterID(profile *inventory.Profile) error {
+	if id := inventory.ClusterID(profile); !s.cluster.adoptClusterID(id) {
+		return &identityError{old: s.cluster.identity, new: identity.Identity{ClusterID: id}}
+	}
+	return nil
+}
+
+// probed handles the result of a probe.
+func (s *session) probed(result probeResult) error {
+	s.health.schedule()
+	switch {
+	case result.switches != s.cluster.switches:
+		return nil // the result is of a connection that was replaced
+	case result.err == nil:
+		return s.identified(result.uid)
+	case identity.IsBusy(result.err):
+		s.recovered()
+		return nil
+	case identity.IsUnauthorized(result.err) && s.canReconnect():
+		s.unauthorized = result.err
+		s.startReconnect()
+		return nil
+	}
+	return s.probeFailed(result.err)
+}
+
+// identified handles a successful probe.
+func (s *session) identified(uid string) error {
+	known := s.cluster.identity
+	if uid != "" && known.UID != "" && uid != known.UID {
+		return &identityError{old: known, new: identity.Identity{UID: uid}}
+	}
+	if uid != "" && known.UID == "" { // it can be read only now
+		s.cluster.identity.UID = uid
+		s.worker.setConnection(s.cluster.connection, uid)
+	}
+	s.recovered()
+	return nil
+}
+
+// canReconnect reports whether the profile may be resolved again because the
+// cluster rejects the credentials: that is not under way or scheduled, and the
+// result can be compared.
+func (s *session) canReconnect() bool {
+	return s.reconnect == nil && s.retry == nil && s.cluster.connection.Fingerprint() != ""
+}
+
+// probeFailed counts a failed probe. The error is that the cluster must be
+// disengaged.
+func (s *session) probeFailed(err error) error {
+	s.health.fail(err)
+	threshold := s.worker.ProbeFailureThreshold
+	if s.health.failures < threshold {
+		s.worker.log.V(1).Info("Health probe failed", "error", err.Error(), "failures", s.health.failures)
+	} else {
+		s.updateStatus()
+	}
+	if s.health.failures == threshold {
+		s.cluster.engagement.SetHealthy(false)
+	}
+	return s.health.expired()
+}
+
+// recovered notes that the cluster has responded.
+func (s *session) recovered() {
+	wasDegraded := s.health.degraded()
+	s.health.reset()
+	s.updateStatus()
+	if wasDegraded {
+		s.cluster.engagement.SetHealthy(true)
+	}
+}
+
+// updateStatus shows the cluster's health and the result of the last reconnect.
+func (s *session) updateStatus() {
+	logReady := func(log logr.Logger) { log.Info("Cluster is ready again") }
+	switch {
+	case s.health.degraded():
+		err := s.health.err
+		s.worker.setStatus(Degraded, probeReason(err), err.Error(), func(log logr.Logger) {
+			log.Info("Cluster is degraded, its requests wait in the queues", "error", err.Error())
+		})
+	case s.accessErr != nil:
+		s.worker.setStatus(Ready, AccessUpdateFailed, s.accessErr.Error(), logReady)
+	default:
+		s.worker.setStatus(Ready, Engaged, "", logReady)
+	}
+}
+
+// takeUnauthorized counts the probe that caused a reconnect which found no other
+// credentials.
+func (s *session) takeUnauthorized() error {
+	err := s.unauthorized
+	if err == nil {
+		return nil
+	}
+	s.unauthorized = nil
+	return s.probeFailed(err)
+}
+
+// reconnected handles the result of a reconnect.
+func (s *session) reconnected(result reconnectResult) error {
+	w, profile := s.worker, s.reconnect.attempt.profile
+	w.endAttempt(s.reconnect.attempt)
+	s.reconnect = nil
+	switch {
+	case errors.Is(result.err, errAccessChanged):
+		now := make(chan time.Time, 1)
+		now <- time.Time{}
+		s.retry = now
+		return nil
+	case result.err != nil:
+		delay := s.backoff.Step()
+		s.accessErr = result.err
+		s.updateStatus()
+		w.log.Info("Cannot use the cluster's new access, keeping the current connection", "error", result.err.Error(), "retryAfter", rounded(delay))
+		s.retry = w.Clock.After(delay)
+		return s.takeUnauthorized()
+	case result.connection == nil: // no change
+		if err := s.adoptClusterID(profile); err != nil {
+			return err
+		}
+		s.accessErr = nil
+		s.updateStatus()
+		return s.takeUnauthorized()
+	case s.cluster.confirm(result.connection, result.identity):
+		result.connection.Release()
+		w.log.Info("Profile recreated, same cluster")
+	case s.cluster.switchTo(result.connection, result.identity):
+		w.setConnection(s.cluster.connection, s.cluster.identity.UID)
+		w.log.Info("Switched cluster connection", "server", s.cluster.connection.Server(), "provider", s.cluster.connection.Provider())
+	case result.identity.Matches(s.cluster.identity):
+		result.connection.Release()
+		return errCannotSwitch
+	default:
+		result.connection.Release()
+		return &identityError{old: s.cluster.identity, new: result.identity}
+	}
+	s.accessErr, s.unauthorized, s.profileUID = nil, nil, profile.UID
+	s.recovered() // it has just responded
+	return nil
+}

@@ -1,0 +1,256 @@
+// Copyright The Rollcall Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package worker
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"time"
+
+	"github.com/go-logr/logr"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/rollcall-dev/rollcall/pkg/inventory"
+	"github.com/rollcall-dev/rollcall/pkg/mc/fleet/internal/admission"
+	"github.com/rollcall-dev/rollcall/pkg/mc/multicluster"
+)
+
+// Options are the same for all workers of a fleet. All are required.
+type Options struct {
+	Backend   Backend
+	Aware     multicluster.Aware // which clusters are engaged with
+	Limiter   *admission.Limiter
+	Throttles *Throttles
+	Clock     clock.WithTickerAndDelayedExecution
+
+	ConnectTimeout         time.Duration
+	MinBackoff, MaxBackoff time.Duration
+
+	ProbeInterval         time.Duration // negative for no probes
+	ProbeTimeout          time.Duration
+	ProbeFailureThreshold int
+	DropAfter             time.Duration
+
+	// Transition is called for each change of a cluster's state.
+	Transition func(State, Reason)
+}
+
+// Worker keeps the cluster of one profile connected. The goroutine of Run owns the
+// state; the other methods may be called concurrently.
+type Worker struct {
+	*Options
+	name     multicluster.ClusterName
+	log      logr.Logger
+	throttle *Throttle // used by Run
+
+	ctx  context.Context // ends when the profile is removed or the fleet stops
+	stop context.CancelFunc
+	done chan struct{} // closed when Run has returned
+
+	profile atomic.Pointer[inventory.Profile] // the latest version
+	changed chan struct{}                     // receives a value after changes
+	recheck atomic.Bool                       // credentials may have changed
+	attempt atomic.Pointer[attempt]           // under way, nil if there is none
+	engaged atomic.Pointer[Cluster]           // nil if there is none
+	status  atomic.Pointer[Status]            // written by Run's goroutine, and by the limiter while that waits
+}
+
+// New returns a worker. It does nothing before Run.
+func New(ctx context.Context, options *Options, name multicluster.ClusterName, profile *inventory.Profile) *Worker {
+	w := &Worker{
+		Options: options,
+		name:    name,
+		log:     log.FromContext(ctx).WithValues("cluster", name),
+		changed: make(chan struct{}, 1),
+		done:    make(chan struct{}),
+	}
+	w.throttle = options.Throttles.Acquire(name, options.Clock.Now())
+	w.ctx, w.stop = context.WithCancel(log.IntoContext(ctx, w.log))
+	w.profile.Store(profile)
+	w.status.Store(&Status{Name: name, Profile: inventory.KeyOf(profile), State: Pending, Reason: Added, Since: options.Clock.Now()})
+	return w
+}
+
+// Profile returns the latest version of the profile. It must not be changed.
+func (w *Worker) Profile() *inventory.Profile { return w.profile.Load() }
+
+// Status returns the current status.
+func (w *Worker) Status() Status { return *w.status.Load() }
+
+// Engaged returns the engaged cluster, nil if there is none.
+func (w *Worker) Engaged() *Cluster { return w.engaged.Load() }
+
+// Stop makes Run disengage the cluster and return.
+func (w *Worker) Stop() { w.stop() }
+
+// Update passes the latest version of the profile to the worker.
+func (w *Worker) Update(profile *inventory.Profile) {
+	w.profile.Store(profile)
+	w.cancelOutdatedAttempt()
+	w.wake()
+}
+
+// Recheck makes the worker resolve the profile again.
+func (w *Worker) Recheck() {
+	w.recheck.Store(true)
+	w.wake()
+}
+
+func (w *Worker) wake() {
+	select {
+	case w.changed <- struct{}{}:
+	default: // the worker has not yet received the previous one
+	}
+}
+
+// Run keeps the cluster connected until Stop. It starts when the previous worker
+// of the same cluster name, which may be nil, has returned.
+func (w *Worker) Run(previous *Worker) {
+	defer close(w.done)
+	defer func() { w.Throttles.Release(w.name, w.Clock.Now()) }()
+	w.logTransition(Pending, Added, func(log logr.Logger) { log.V(1).Info("Cluster added") })
+	if previous != nil {
+		w.setReason(DuplicateName)
+		<-previous.done
+	}
+	priority := admission.New
+	if delay := w.throttle.Begin(w.Clock.Now()); delay > 0 {
+		err := errors.New("profile was added again too soon")
+		w.setStatus(Backoff, Added, err.Error(), func(log logr.Logger) {
+			log.Info("Profile added too often, waiting before connecting", "retryAfter", rounded(delay))
+		})
+		w.waitRetry(w.Profile(), delay, false)
+	}
+	for w.ctx.Err() == nil {
+		slot, err := w.Limiter.Acquire(w.ctx, priority, w.waitingForSlot)
+		if err != nil {
+			break // the worker has been stopped
+		}
+		used, err := w.connectAndServe(slot)
+		retryAfter := w.ended(err)
+		if cl := w.engaged.Load(); cl != nil {
+			w.disengage(cl)
+		}
+		priority = admission.Failed
+		if w.waitRetry(used, retryAfter, isChange(err)) {
+			priority = admission.New
+		}
+	}
+}
+
+// ended updates the status after an attempt or a session, and returns how long to
+// wait before the next attempt.
+func (w *Worker) ended(err error) (retryAfter time.Duration) {
+	untilChange := w.throttle.UntilChange(w.Clock.Now())
+	mismatch, identityChanged := errors.AsType[*identityError](err)
+	switch {
+	case w.ctx.Err() != nil:
+		w.setStatus(Leaving, Removed, "", func(log logr.Logger) { log.V(1).Info("Disengaging cluster") })
+	case isChange(err) && untilChange > 0:
+		retryAfter = untilChange
+		w.setStatus(Backoff, reasonOf(err), err.Error(), func(log logr.Logger) {
+			log.Info("Cluster changes too often, waiting before reconnecting", "error", err.Error(), "retryAfter", rounded(retryAfter))
+		})
+	case identityChanged:
+		w.setStatus(Pending, IdentityChanged, err.Error(), func(log logr.Logger) {
+			log.Info("Cluster identity changed or cannot be verified, re-engaging",
+				"oldIdentity", mismatch.old.String(), "newIdentity", mismatch.new.String())
+		})
+	case errors.Is(err, errCannotSwitch):
+		w.setStatus(Pending, AccessChanged, err.Error(), func(log logr.Logger) {
+			log.Info("Access changed and the connection cannot be switched, re-engaging")
+		})
+	case isChange(err):
+		w.setStatus(Pending, AccessChanged, w.Status().LastError, func(log logr.Logger) {
+			log.V(1).Info("Access changed while connecting, reconnecting")
+		})
+	default:
+		retryAfter = w.throttle.Failed()
+		w.setStatus(Backoff, reasonOf(err), err.Error(), func(log logr.Logger) {
+			log.Info("Cannot connect cluster, retrying", "error", err.Error(), "retryAfter", rounded(retryAfter))
+		})
+	}
+	return retryAfter
+}
+
+// waitRetry waits for the delay, or until a change that may be followed: of the
+// profile since the version used, other than a heartbeat, or of credentials. It
+// reports whether the next attempt follows a change.
+func (w *Worker) waitRetry(used *inventory.Profile, delay time.Duration, changed bool) bool {
+	until := w.Clock.Now().Add(delay)
+	timer := w.Clock.NewTimer(delay)
+	defer timer.Stop()
+	for waiting := delay > 0; waiting; {
+		select {
+		case <-w.ctx.Done():
+			return false
+		case <-timer.C():
+			waiting = false
+		case <-w.changed:
+			if !w.recheck.Swap(false) && isHeartbeat(used, w.Profile()) {
+				continue
+			}
+			now := w.Clock.Now()
+			if sooner := w.throttle.UntilChange(now); now.Add(sooner).Before(until) {
+				until, changed = now.Add(sooner), true
+				timer.Reset(sooner)
+				waiting = sooner > 0
+			}
+		}
+	}
+	if changed {
+		w.throttle.FollowChange(w.Clock.Now())
+	}
+	return changed
+}
+
+// waitingForSlot updates the status while the limiter has no free slot.
+func (w *Worker) waitingForSlot() {
+	if w.Status().State == Connecting { // the cluster has responded, but lost its slot
+		w.setReason(WaitingForStartupSlot)
+		return
+	}
+	w.setStatus(Pending, WaitingForStartupSlot, w.Status().LastError, func(log logr.Logger) {
+		log.V(1).Info("Waiting for a startup slot")
+	})
+}
+
+// setStatus sets the state, its reason and the last error, and logs a new state.
+func (w *Worker) setStatus(state State, reason Reason, lastError string, logState func(logr.Logger)) {
+	next := w.Status()
+	isNew := next.State != state
+	next.State, next.Reason, next.LastError = state, reason, lastError
+	if isNew {
+		next.Since = w.Clock.Now()
+	}
+	w.status.Store(&next)
+	if isNew {
+		w.logTransition(state, reason, logState)
+	}
+}
+
+// setReason sets another reason for the same state.
+func (w *Worker) setReason(reason Reason) {
+	next := w.Status()
+	next.Reason = reason
+	w.status.Store(&next)
+}
+
+// setConnection shows in the status how the cluster is reached.
+func (w *Worker) setConnection(conn Connection, uid string) {
+	next := w.Status()
+	next.Server, next.Provider, next.UID = conn.Server(), conn.Provider(), uid
+	w.status.Store(&next)
+}
+
+// logTransition logs and counts a new state.
+func (w *Worker) logTransition(state State, reason Reason, logState func(logr.Logger)) {
+	w.Transition(state, reason)
+	logState(w.log.WithValues("state", state, "reason", reason))
+}
+
+// rounded formats a duration for logs.
+func rounded(d time.Duration) string { return d.Round(time.Millisecond).String() }
