@@ -173,18 +173,18 @@ func pluginsByName(plugins []func() plugin.Plugin) (map[string]func() plugin.Plu
 	byName := make(map[string]func() plugin.Plugin, len(plugins))
 	for i, newPlugin := range plugins {
 		if newPlugin == nil {
-			return nil, fmt.Errorf("Plugins[%d]: must not be nil", i)
+			return nil, fmt.Errorf("option Plugins[%d]: must not be nil", i)
 		}
 		p := newPlugin()
 		if p == nil {
-			return nil, fmt.Errorf("Plugins[%d]: returns no plugin", i)
+			return nil, fmt.Errorf("option Plugins[%d]: returns no plugin", i)
 		}
 		name := p.Name()
 		if name == "" {
-			return nil, fmt.Errorf("Plugins[%d]: its name must not be empty", i)
+			return nil, fmt.Errorf("option Plugins[%d]: its name must not be empty", i)
 		}
 		if byName[name] != nil {
-			return nil, fmt.Errorf("Plugins[%d]: the name %q is already used by an earlier one", i, name)
+			return nil, fmt.Errorf("option Plugins[%d]: the name %q is already used by an earlier one", i, name)
 		}
 		byName[name] = newPlugin
 	}

@@ -4,7 +4,9 @@
 package credentials_test
 
 import (
+	"context"
 	"fmt"
+	"net"
 	"net/http"
 	"strings"
 	"sync"
@@ -144,6 +146,59 @@ func TestSwitchWhileThePluginRuns(t *testing.T) {
 	g.Expect(<-done).To(Succeed(), "the request was not sent yet")
 	g.Expect(b.identities()).To(Equal([]string{"Bearer b"}))
 	waitForChild()
+}
+
+// TestSwitchWhileASharedPluginRuns covers a credential that another Access uses
+// too, so that the switch does not stop the plugin.
+func TestSwitchWhileASharedPluginRuns(t *testing.T) {
+	g := NewWithT(t)
+	plugin, a, b := newFakePlugin(t), newServer(t, "Bearer t1"), newServer(t, "Bearer b")
+	plugin.output("t1", future())
+	plugin.shut()
+	resolver := onePlugin(t, plugin)
+	access, other := resolve(t, resolver, a.profile("c1")), resolve(t, resolver, a.profile("c2"))
+	client, otherClient := httpClient(t, access.RESTConfig()), httpClient(t, other.RESTConfig())
+	var group sync.WaitGroup
+	group.Go(func() { getAll(t, otherClient, a.URL, 1, http.StatusOK) })
+	switched := make(chan struct{})
+	go func() {
+		getAll(t, client, a.URL, 1, http.StatusOK)
+		close(switched)
+	}()
+	g.Eventually(func() int { return len(plugin.runs()) }).Should(Equal(1))
+	g.Expect(access.Switch(kinds["static"](t, b, "b"))).To(Succeed())
+	<-switched
+	g.Expect(b.identities()).To(Equal([]string{"Bearer b"}))
+	plugin.open()
+	group.Wait()
+	g.Expect(plugin.runs()).To(HaveLen(1))
+}
+
+func TestSwitchWhileDialing(t *testing.T) {
+	g := NewWithT(t)
+	b := newServer(t, "Bearer b")
+	dialing := make(chan struct{})
+	access := credentials.FromRESTConfig(&rest.Config{
+		Host: "https://192.0.2.1", BearerToken: "a",
+		Dial: func(ctx context.Context, _, _ string) (net.Conn, error) {
+			close(dialing)
+			<-ctx.Done() // nothing responds there
+			return nil, ctx.Err()
+		},
+	})
+	t.Cleanup(access.Release)
+	client := httpClient(t, access.RESTConfig())
+	done := make(chan error)
+	go func() {
+		response, err := client.Post("https://192.0.2.1", "text/plain", strings.NewReader("world"))
+		if err == nil {
+			err = response.Body.Close()
+		}
+		done <- err
+	}()
+	<-dialing
+	g.Expect(access.Switch(kinds["static"](t, b, "b"))).To(Succeed())
+	g.Expect(<-done).To(Succeed())
 }
 
 func TestSwitchInterruptsRequests(t *testing.T) {

@@ -80,7 +80,7 @@ func newServers(u *url.URL) servers {
 func (s servers) after(older servers) servers {
 	for _, old := range older.all {
 		if !slices.ContainsFunc(s.all, old.equals) {
-			s.all = append(s.all[:len(s.all):len(s.all)], old)
+			s.all = append(slices.Clip(s.all), old)
 			s.alone = s.alone && !old.hasHostOf(s.current)
 		}
 	}
