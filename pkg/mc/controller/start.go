@@ -21,7 +21,7 @@ import (
 // startSource starts the source until that succeeds. It returns false if the
 // engagement ends before. The source runs until the engagement ends.
 func (c *mcController[request]) startSource(src mcsource.TypedSource[client.Object, request], q *engagedQueue[request], start multicluster.StartRequest) bool {
-	e, backoff := q.engagement, retry.Backoff()
+	e, backoff := q.engagement, retry.Backoff(time.Second, time.Minute)
 	for {
 		err := c.tryStartSource(src, q, start)
 		if err == nil {

@@ -14,20 +14,20 @@ import (
 	"github.com/rollcall-dev/rollcall/pkg/mc/mctest"
 )
 
-func TestAFleetGoesByTheClockItIsGiven(t *testing.T) {
+func TestClock(t *testing.T) {
 	g := NewWithT(t)
 	began := time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)
 	clock := clocktesting.NewFakeClock(began)
 	c := mctest.New(t)
 	c.Fault(mctest.Hang)
-	w := start(t, []*mctest.Cluster{c}, func(o *fleet.Options) {
+	env := start(t, []*mctest.Cluster{c}, func(o *fleet.Options) {
 		o.Connection.Clock = clock
 		o.Connection.ConnectTimeout, o.Connection.MinBackoff, o.Connection.MaxBackoff = 30*time.Second, time.Minute, time.Minute
 		o.Connection.Probe.DropAfter = 2 * time.Minute
 	})
-	state := w.state("fleet/eu")
-	// later lets time pass until the cluster is in the state, in steps of the
-	// probes' interval, and tells how many it took.
+	state := env.state("fleet/eu")
+	// later steps the clock by a probe interval until the cluster is in the state, and
+	// returns the number of steps.
 	later := func(want fleet.State) (steps int) {
 		g.Eventually(func() fleet.State {
 			if state() != want {
@@ -35,35 +35,35 @@ func TestAFleetGoesByTheClockItIsGiven(t *testing.T) {
 				steps++
 			}
 			return state()
-		}).WithTimeout(patience).WithPolling(20 * time.Millisecond).Should(Equal(want))
+		}).WithPolling(20 * time.Millisecond).Should(Equal(want))
 		return steps
 	}
 
-	w.list.put(profile("eu", c.Config().Host))
-	g.Eventually(c.Connections).WithTimeout(patience).Should(Equal(1))
-	g.Expect(w.status("fleet/eu").Since).To(Equal(began))
+	env.source.put(profile("eu", c.Config().Host))
+	g.Eventually(c.Connections).Should(Equal(1))
+	g.Expect(env.status("fleet/eu").Since).To(Equal(began))
 	clock.Step(29 * time.Second)
 	g.Consistently(state, "50ms").Should(Equal(fleet.Connecting))
 	clock.Step(time.Second)
-	g.Eventually(state).WithTimeout(patience).Should(Equal(fleet.Backoff))
-	g.Expect(w.status("fleet/eu").LastError).To(ContainSubstring("no result within 30s"))
-	g.Expect(w.status("fleet/eu").Since).To(Equal(began.Add(30 * time.Second)))
+	g.Eventually(state).Should(Equal(fleet.Backoff))
+	g.Expect(env.status("fleet/eu").LastError).To(ContainSubstring("no result within 30s"))
+	g.Expect(env.status("fleet/eu").Since).To(Equal(began.Add(30 * time.Second)))
 
 	c.Clear()
-	g.Eventually(c.Connections).WithTimeout(patience).Should(BeZero())
+	g.Eventually(c.Connections).Should(BeZero())
 	clock.Step(59 * time.Second)
 	g.Consistently(state, "50ms").Should(Equal(fleet.Backoff))
 	later(fleet.Ready)
 
 	lift := c.Fault(mctest.Hang)
-	g.Expect(later(fleet.Degraded)).To(BeNumerically(">=", 3), "as many probes have failed")
-	g.Expect(w.status("fleet/eu").LastError).To(ContainSubstring("no response within 5s"))
+	g.Expect(later(fleet.Degraded)).To(BeNumerically(">=", 3), "the threshold")
+	g.Expect(env.status("fleet/eu").LastError).To(ContainSubstring("no response within 5s"))
 	lift()
 	later(fleet.Ready)
 	c.Fault(mctest.Refuse)
 	later(fleet.Degraded)
-	g.Expect(later(fleet.Backoff)).To(BeNumerically("~", 10, 5), "so many are two minutes")
+	g.Expect(later(fleet.Backoff)).To(BeNumerically("~", 10, 5), "DropAfter is two minutes")
 	c.Clear()
 	later(fleet.Ready)
-	g.Expect(w.engagements.of("fleet/eu")).To(HaveLen(2))
+	g.Expect(env.aware.of("fleet/eu")).To(HaveLen(2))
 }

@@ -20,8 +20,8 @@ import (
 	"github.com/rollcall-dev/rollcall/pkg/mc/mctest"
 )
 
-// given is a Connector to clusters by their address.
-type given struct {
+// mctestConnector is a Connector to mctest clusters by server.
+type mctestConnector struct {
 	mu       sync.Mutex
 	clusters map[string]*mctest.Cluster
 	unprobed bool
@@ -30,18 +30,18 @@ type given struct {
 	changed  []func()
 }
 
-func newGiven(clusters ...*mctest.Cluster) *given {
-	c := &given{clusters: map[string]*mctest.Cluster{}, open: map[string]int{}}
+func newMCTestConnector(clusters ...*mctest.Cluster) *mctestConnector {
+	c := &mctestConnector{clusters: map[string]*mctest.Cluster{}, open: map[string]int{}}
 	for _, one := range clusters {
 		c.clusters[one.Config().Host] = one
 	}
 	return c
 }
 
-func (c *given) Connect(_ context.Context, p *inventory.Profile) (*fleet.Connection, error) {
+func (c *mctestConnector) Connect(_ context.Context, p *inventory.Profile) (*fleet.Connection, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	server := p.Status.AccessProviders[0].Cluster.Server
+	server := serverOf(p)
 	member, ok := c.clusters[server]
 	if !ok {
 		return nil, fmt.Errorf("no cluster at %q", server)
@@ -72,14 +72,14 @@ func (c *given) Connect(_ context.Context, p *inventory.Profile) (*fleet.Connect
 	return connection, nil
 }
 
-func (c *given) NotifyChange(_ context.Context, changed func()) {
+func (c *mctestConnector) NotifyChange(_ context.Context, changed func()) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.changed = append(c.changed, changed)
 }
 
-// change tells of a change.
-func (c *given) change() {
+// change notifies the fleet.
+func (c *mctestConnector) change() {
 	c.mu.Lock()
 	changed := c.changed
 	c.mu.Unlock()
@@ -88,7 +88,7 @@ func (c *given) change() {
 	}
 }
 
-func (c *given) openTo(server string) func() int {
+func (c *mctestConnector) openTo(server string) func() int {
 	return func() int {
 		c.mu.Lock()
 		defer c.mu.Unlock()
@@ -96,109 +96,109 @@ func (c *given) openTo(server string) func() int {
 	}
 }
 
-func (c *given) count() int {
+func (c *mctestConnector) count() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.opened
 }
 
-// withConnector is the option that has clusters connected by it.
+// withConnector sets the Connector.
 func withConnector(c fleet.Connector) func(*fleet.Options) {
 	return func(o *fleet.Options) { o.Credentials, o.Connector = nil, c }
 }
 
-func TestAClusterOfAConnectorIsKeptAsOthersAre(t *testing.T) {
+func TestConnectorLifecycle(t *testing.T) {
 	g := NewWithT(t)
 	c := mctest.New(t)
 	g.Expect(c.Create(configMap("a"))).To(Succeed())
-	connector := newGiven(c)
-	w := start(t, nil, quickProbes, withConnector(connector))
+	connector := newMCTestConnector(c)
+	env := start(t, nil, quickProbes, withConnector(connector))
 	server := c.Config().Host
 
-	w.list.put(profile("eu", "nowhere"))
-	g.Eventually(func() string { return w.status("fleet/eu").LastError }).WithTimeout(patience).Should(ContainSubstring("no cluster at"))
-	w.list.put(profile("eu", server))
-	g.Eventually(w.state("fleet/eu")).WithTimeout(patience).Should(Equal(fleet.Ready))
-	cl, err := w.Get(t.Context(), "fleet/eu")
+	env.source.put(profile("eu", "nowhere"))
+	g.Eventually(func() string { return env.status("fleet/eu").LastError }).Should(ContainSubstring("no cluster at"))
+	env.source.put(profile("eu", server))
+	g.Eventually(env.state("fleet/eu")).Should(Equal(fleet.Ready))
+	cl, err := env.Get(t.Context(), "fleet/eu")
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(names(t, g, cl)).To(ConsistOf("a"))
 	g.Expect(cl.GetConfig().Host).To(Equal(server))
-	g.Expect(w.status("fleet/eu")).To(And(HaveField("Server", server), HaveField("UID", string(c.UID()))))
+	g.Expect(env.status("fleet/eu")).To(And(HaveField("Server", server), HaveField("UID", string(c.UID()))))
 	current, ok := fleet.ProfileFrom(cl)
 	g.Expect(ok).To(BeTrue())
 	g.Expect(current.Name).To(Equal("eu"))
 
 	c.Fault(mctest.Unavailable)
-	g.Eventually(w.state("fleet/eu")).WithTimeout(patience).Should(Equal(fleet.Degraded))
-	g.Expect(w.engagements.healthOf("fleet/eu")).To(Equal([]bool{false}))
+	g.Eventually(env.state("fleet/eu")).Should(Equal(fleet.Degraded))
+	g.Expect(env.aware.healthOf("fleet/eu")).To(Equal([]bool{false}))
 	c.Clear()
-	g.Eventually(w.state("fleet/eu")).WithTimeout(patience).Should(Equal(fleet.Ready))
-	g.Expect(w.engagements.of("fleet/eu")).To(HaveLen(1))
+	g.Eventually(env.state("fleet/eu")).Should(Equal(fleet.Ready))
+	g.Expect(env.aware.of("fleet/eu")).To(HaveLen(1))
 
 	c.Rebuild()
-	g.Eventually(func() []engagement { return w.engagements.of("fleet/eu") }).WithTimeout(patience).Should(HaveLen(2))
-	g.Eventually(w.state("fleet/eu")).WithTimeout(patience).Should(Equal(fleet.Ready))
-	g.Expect(connector.openTo(server)()).To(Equal(1), "the first connection has been closed")
+	g.Eventually(func() []engagement { return env.aware.of("fleet/eu") }).Should(HaveLen(2))
+	g.Eventually(env.state("fleet/eu")).Should(Equal(fleet.Ready))
+	g.Expect(connector.openTo(server)()).To(Equal(1), "the first connection is closed")
 
-	w.list.remove("eu")
-	g.Eventually(w.state("fleet/eu")).WithTimeout(patience).Should(BeEmpty())
+	env.source.remove("eu")
+	g.Eventually(env.state("fleet/eu")).Should(BeEmpty())
 	g.Expect(connector.openTo(server)()).To(BeZero())
 }
 
-func TestAConnectionOfTheSameFingerprintStays(t *testing.T) {
+func TestConnectorFingerprint(t *testing.T) {
 	g := NewWithT(t)
 	f := mctest.NewFleet(t, 2)
 	first, second := f.Cluster(0).Config().Host, f.Cluster(1).Config().Host
-	connector := newGiven(f.Clusters()...)
-	w := start(t, nil, withConnector(connector))
-	w.list.put(profile("eu", first))
-	g.Eventually(w.state("fleet/eu")).WithTimeout(patience).Should(Equal(fleet.Ready))
+	connector := newMCTestConnector(f.Clusters()...)
+	env := start(t, nil, withConnector(connector))
+	env.source.put(profile("eu", first))
+	g.Eventually(env.state("fleet/eu")).Should(Equal(fleet.Ready))
 
 	connector.change()
-	g.Eventually(connector.count).WithTimeout(patience).Should(Equal(2))
-	g.Eventually(connector.openTo(first)).WithTimeout(patience).Should(Equal(1), "the new one is closed")
-	g.Expect(w.engagements.of("fleet/eu")).To(HaveLen(1))
+	g.Eventually(connector.count).Should(Equal(2))
+	g.Eventually(connector.openTo(first)).Should(Equal(1), "the next one is closed")
+	g.Expect(env.aware.of("fleet/eu")).To(HaveLen(1))
 
-	w.list.put(profile("eu", second))
-	g.Eventually(func() []engagement { return w.engagements.of("fleet/eu") }).WithTimeout(patience).Should(HaveLen(2))
-	g.Eventually(w.state("fleet/eu")).WithTimeout(patience).Should(Equal(fleet.Ready))
+	env.source.put(profile("eu", second))
+	g.Eventually(func() []engagement { return env.aware.of("fleet/eu") }).Should(HaveLen(2))
+	g.Eventually(env.state("fleet/eu")).Should(Equal(fleet.Ready))
 	g.Expect(connector.openTo(first)()).To(BeZero())
 	g.Expect(connector.openTo(second)()).To(Equal(1))
 }
 
-func TestAConnectionWithoutAProbeIsTakenToBeHealthy(t *testing.T) {
+func TestConnectionWithoutProbe(t *testing.T) {
 	g := NewWithT(t)
 	c := mctest.New(t)
-	connector := newGiven(c)
+	connector := newMCTestConnector(c)
 	connector.unprobed = true
-	w := start(t, nil, quickProbes, withConnector(connector), func(o *fleet.Options) { o.Connection.Probe.FailureThreshold = 1 })
-	w.list.put(profile("eu", c.Config().Host))
-	g.Eventually(w.state("fleet/eu")).WithTimeout(patience).Should(Equal(fleet.Ready))
+	env := start(t, nil, quickProbes, withConnector(connector), func(o *fleet.Options) { o.Connection.Probe.FailureThreshold = 1 })
+	env.source.put(profile("eu", c.Config().Host))
+	g.Eventually(env.state("fleet/eu")).Should(Equal(fleet.Ready))
 	c.Fault(mctest.Unavailable)
-	g.Consistently(w.state("fleet/eu"), 200*time.Millisecond).Should(Equal(fleet.Ready))
+	g.Consistently(env.state("fleet/eu"), 200*time.Millisecond).Should(Equal(fleet.Ready))
 }
 
-func TestAConnectorThatGivesNothingIsAnError(t *testing.T) {
+func TestConnectorReturnsNil(t *testing.T) {
 	g := NewWithT(t)
-	w := start(t, nil, withConnector(nothing{}))
-	w.list.put(profile("eu", "x"))
-	g.Eventually(func() string { return w.status("fleet/eu").LastError }).WithTimeout(patience).Should(ContainSubstring("no cluster"))
+	env := start(t, nil, withConnector(nilConnector{}))
+	env.source.put(profile("eu", "x"))
+	g.Eventually(func() string { return env.status("fleet/eu").LastError }).Should(ContainSubstring("no cluster"))
 }
 
-// nothing is a Connector that does not keep to its contract.
-type nothing struct{}
+// nilConnector is a Connector that returns no connection.
+type nilConnector struct{}
 
-func (nothing) Connect(context.Context, *inventory.Profile) (*fleet.Connection, error) {
+func (nilConnector) Connect(context.Context, *inventory.Profile) (*fleet.Connection, error) {
 	return nil, nil
 }
 
-func TestAClusterHasOptionsOfItsOwn(t *testing.T) {
+func TestClusterOptionsFor(t *testing.T) {
 	g := NewWithT(t)
 	f := mctest.NewFleet(t, 2)
 	for _, c := range f.Clusters() {
 		g.Expect(c.Create(configMap("a"), &corev1.Secret{ObjectMeta: configMap("b").ObjectMeta})).To(Succeed())
 	}
-	w := start(t, f.Clusters(), func(o *fleet.Options) {
+	env := start(t, f.Clusters(), func(o *fleet.Options) {
 		o.Connection.ClusterOptions = []cluster.Option{func(o *cluster.Options) { o.Client.Cache = &client.CacheOptions{} }}
 		o.Connection.ClusterOptionsFor = func(p *inventory.Profile) []cluster.Option {
 			if p.Name != f.Cluster(0).Name() {
@@ -209,9 +209,9 @@ func TestAClusterHasOptionsOfItsOwn(t *testing.T) {
 	})
 	for i, watches := range []int{0, 1} {
 		c := f.Cluster(i)
-		w.list.put(profile(c.Name(), c.Config().Host))
-		g.Eventually(w.state(name(c))).WithTimeout(patience).Should(Equal(fleet.Ready))
-		cl, err := w.Get(t.Context(), name(c))
+		env.source.put(profile(c.Name(), c.Config().Host))
+		g.Eventually(env.state(name(c))).Should(Equal(fleet.Ready))
+		cl, err := env.Get(t.Context(), name(c))
 		g.Expect(err).NotTo(HaveOccurred())
 		g.Expect(names(t, g, cl)).To(ConsistOf("a"))
 		g.Expect(c.OpenWatches("configmaps")).To(Equal(watches))

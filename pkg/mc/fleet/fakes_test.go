@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	"github.com/onsi/gomega"
 	"go.uber.org/goleak"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
@@ -26,6 +27,7 @@ import (
 
 func TestMain(m *testing.M) {
 	log.SetLogger(logr.Discard())
+	gomega.SetDefaultEventuallyTimeout(mctest.Timeout)
 	goleak.VerifyTestMain(m)
 }
 
@@ -38,40 +40,42 @@ func profile(name, server string) *inventory.Profile {
 	return p
 }
 
-// list is a source that a test writes.
-type list struct {
+func serverOf(p *inventory.Profile) string { return p.Status.AccessProviders[0].Cluster.Server }
+
+// fakeSource is an inventory.Source that a test writes to.
+type fakeSource struct {
 	events chan func(inventory.Sink)
 }
 
-func newList() *list {
-	return &list{events: make(chan func(inventory.Sink))}
+func newFakeSource() *fakeSource {
+	return &fakeSource{events: make(chan func(inventory.Sink))}
 }
 
-func (l *list) Run(ctx context.Context, sink inventory.Sink) error {
+func (l *fakeSource) Run(ctx context.Context, sink inventory.Sink) error {
 	sink.Synced()
 	for {
 		select {
 		case <-ctx.Done():
 			return nil
-		case tell := <-l.events:
-			tell(sink)
+		case event := <-l.events:
+			event(sink)
 		}
 	}
 }
 
-// put returns when the fleet has been told.
-func (l *list) put(profiles ...*inventory.Profile) {
+// put returns when the fleet has the profiles.
+func (l *fakeSource) put(profiles ...*inventory.Profile) {
 	for _, p := range profiles {
 		l.events <- func(sink inventory.Sink) { sink.Put(p) }
 	}
 }
 
-func (l *list) remove(name string) {
+func (l *fakeSource) remove(name string) {
 	l.events <- func(sink inventory.Sink) { sink.Remove(inventory.Key{Namespace: "fleet", Name: name}) }
 }
 
-// method opens clusters by their current address.
-type method struct {
+// fakeMethod is a credentials.Method with a configuration for each server.
+type fakeMethod struct {
 	mu       sync.Mutex
 	configs  map[string]*rest.Config
 	resolved int
@@ -79,14 +83,14 @@ type method struct {
 }
 
 // NotifyChange implements credentials.ChangeNotifier.
-func (m *method) NotifyChange(_ context.Context, changed func()) {
+func (m *fakeMethod) NotifyChange(_ context.Context, changed func()) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.changed = append(m.changed, changed)
 }
 
-// change tells of a change, as a new provider file would.
-func (m *method) change() {
+// change notifies the fleet, as a new provider file would.
+func (m *fakeMethod) change() {
 	m.mu.Lock()
 	changed := m.changed
 	m.mu.Unlock()
@@ -95,38 +99,38 @@ func (m *method) change() {
 	}
 }
 
-// lead makes a server's address lead to another configuration.
-func (m *method) lead(server string, config *rest.Config) {
+// set sets the configuration for the server of profiles.
+func (m *fakeMethod) set(server string, config *rest.Config) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.configs[server] = config
 }
 
-func newMethod(clusters ...*mctest.Cluster) *method {
-	m := &method{configs: map[string]*rest.Config{}}
+func newFakeMethod(clusters ...*mctest.Cluster) *fakeMethod {
+	m := &fakeMethod{configs: map[string]*rest.Config{}}
 	for _, c := range clusters {
 		m.add(c.Config())
 	}
 	return m
 }
 
-func (m *method) add(config *rest.Config) {
+func (m *fakeMethod) add(config *rest.Config) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.configs[config.Host] = config
 }
 
-func (m *method) count() int {
+func (m *fakeMethod) count() int {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.resolved
 }
 
-func (m *method) Resolve(_ context.Context, p *inventory.Profile) (*credentials.Access, error) {
+func (m *fakeMethod) Resolve(_ context.Context, p *inventory.Profile) (*credentials.Access, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.resolved++
-	server := p.Status.AccessProviders[0].Cluster.Server
+	server := serverOf(p)
 	config, ok := m.configs[server]
 	if !ok {
 		return nil, fmt.Errorf("no credentials for %q", server)
@@ -134,23 +138,23 @@ func (m *method) Resolve(_ context.Context, p *inventory.Profile) (*credentials.
 	return credentials.FromRESTConfig(config), nil
 }
 
-// engagements is what is told of clusters in the place of a manager.
-type engagements struct {
+// awareRecorder is a multicluster.Aware that records engagements.
+type awareRecorder struct {
 	mu     sync.Mutex
 	all    []engagement
 	health map[multicluster.ClusterName][]bool
 	fail   error
 }
 
-// part is the part that engagements take in the engagement of one cluster.
-type part struct {
-	*engagements
+// recordingComponent is the multicluster.Component of a recorder.
+type recordingComponent struct {
+	*awareRecorder
 	name multicluster.ClusterName
 }
 
-func (p part) ClusterBacklog() int { return 7 }
+func (p recordingComponent) ClusterBacklog() int { return 7 }
 
-func (p part) SetClusterHealthy(healthy bool) {
+func (p recordingComponent) SetClusterHealthy(healthy bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.health == nil {
@@ -159,8 +163,8 @@ func (p part) SetClusterHealthy(healthy bool) {
 	p.health[p.name] = append(p.health[p.name], healthy)
 }
 
-// healthOf returns what was told of a cluster's health so far.
-func (e *engagements) healthOf(name multicluster.ClusterName) []bool {
+// healthOf returns all changes of a cluster's health so far.
+func (e *awareRecorder) healthOf(name multicluster.ClusterName) []bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return append([]bool(nil), e.health[name]...)
@@ -172,22 +176,22 @@ type engagement struct {
 	ctx     context.Context
 }
 
-func (e *engagements) Engage(ctx context.Context, name multicluster.ClusterName, cl cluster.Cluster) error {
-	multicluster.EngagementFrom(ctx).Join(ctx, part{e, name})
+func (e *awareRecorder) Engage(ctx context.Context, name multicluster.ClusterName, cl cluster.Cluster) error {
+	multicluster.EngagementFrom(ctx).Join(ctx, recordingComponent{e, name})
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.all = append(e.all, engagement{name, cl, ctx})
 	return e.fail
 }
 
-func (e *engagements) setFail(err error) {
+func (e *awareRecorder) setFail(err error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.fail = err
 }
 
-// of returns the engagements of a cluster so far.
-func (e *engagements) of(name multicluster.ClusterName) []engagement {
+// of returns all engagements of a cluster so far.
+func (e *awareRecorder) of(name multicluster.ClusterName) []engagement {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	var of []engagement
@@ -199,34 +203,35 @@ func (e *engagements) of(name multicluster.ClusterName) []engagement {
 	return of
 }
 
-// world is a fleet under test with all that is around it.
-type world struct {
+// testEnv is a fleet with its source, its credentials and a recorder that clusters
+// are engaged with.
+type testEnv struct {
 	*fleet.Fleet
-	list        *list
-	method      *method
-	engagements *engagements
+	source      *fakeSource
+	credentials *fakeMethod
+	aware       *awareRecorder
 	stop        func()
 }
 
 // start runs a fleet until the test ends.
-func start(t *testing.T, clusters []*mctest.Cluster, change ...func(*fleet.Options)) *world {
+func start(t *testing.T, clusters []*mctest.Cluster, change ...func(*fleet.Options)) *testEnv {
 	t.Helper()
-	return startWith(t, clusters, func(e *engagements) multicluster.Aware { return e }, change...)
+	return startWith(t, clusters, func(e *awareRecorder) multicluster.Aware { return e }, change...)
 }
 
-// startWith is start with something around the engagements.
-func startWith(t *testing.T, clusters []*mctest.Cluster, aware func(*engagements) multicluster.Aware, change ...func(*fleet.Options)) *world {
+// startWith is start with an Aware around the recorder.
+func startWith(t *testing.T, clusters []*mctest.Cluster, aware func(*awareRecorder) multicluster.Aware, change ...func(*fleet.Options)) *testEnv {
 	t.Helper()
 	return startIn(t.Context(), t, clusters, aware, change...)
 }
 
-// startIn is startWith with what is in the context, such as a logger.
-func startIn(ctx context.Context, t *testing.T, clusters []*mctest.Cluster, aware func(*engagements) multicluster.Aware, change ...func(*fleet.Options)) *world {
+// startIn is startWith in a context, for example with a logger.
+func startIn(ctx context.Context, t *testing.T, clusters []*mctest.Cluster, aware func(*awareRecorder) multicluster.Aware, change ...func(*fleet.Options)) *testEnv {
 	t.Helper()
-	w := &world{list: newList(), method: newMethod(clusters...), engagements: &engagements{}}
+	env := &testEnv{source: newFakeSource(), credentials: newFakeMethod(clusters...), aware: &awareRecorder{}}
 	options := fleet.Options{
-		Source:      w.list,
-		Credentials: w.method,
+		Source:      env.source,
+		Credentials: env.credentials,
 		Connection: fleet.ConnectionOptions{
 			ConnectTimeout: 5 * time.Second,
 			MinBackoff:     10 * time.Millisecond,
@@ -237,14 +242,14 @@ func startIn(ctx context.Context, t *testing.T, clusters []*mctest.Cluster, awar
 		c(&options)
 	}
 	var err error
-	if w.Fleet, err = fleet.New(options); err != nil {
+	if env.Fleet, err = fleet.New(options); err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	ended := make(chan error, 1)
-	go func() { ended <- w.Start(ctx, aware(w.engagements)) }()
+	go func() { ended <- env.Start(ctx, aware(env.aware)) }()
 	var once sync.Once
-	w.stop = func() {
+	env.stop = func() {
 		once.Do(func() {
 			cancel()
 			if err := <-ended; err != nil {
@@ -252,17 +257,17 @@ func startIn(ctx context.Context, t *testing.T, clusters []*mctest.Cluster, awar
 			}
 		})
 	}
-	t.Cleanup(w.stop)
-	return w
+	t.Cleanup(env.stop)
+	return env
 }
 
-// state returns the state of a cluster, "" if it is not on the roll.
-func (w *world) state(name multicluster.ClusterName) func() fleet.State {
-	return func() fleet.State { return w.status(name).State }
+// state returns a function that returns the state of a cluster, "" if there is none.
+func (env *testEnv) state(name multicluster.ClusterName) func() fleet.State {
+	return func() fleet.State { return env.status(name).State }
 }
 
-func (w *world) status(name multicluster.ClusterName) fleet.ClusterStatus {
-	for _, s := range w.Status() {
+func (env *testEnv) status(name multicluster.ClusterName) fleet.ClusterStatus {
+	for _, s := range env.Status() {
 		if s.Name == name {
 			return s
 		}

@@ -22,27 +22,24 @@ import (
 	"github.com/rollcall-dev/rollcall/pkg/mc/multicluster"
 )
 
-// patience is how long a condition is waited for.
-const patience = 20 * time.Second
-
-func TestAClusterIsEngagedAndLeavesWithItsProfile(t *testing.T) {
+func TestEngageAndDisengage(t *testing.T) {
 	g := NewWithT(t)
 	c := mctest.New(t)
-	w := start(t, []*mctest.Cluster{c})
+	env := start(t, []*mctest.Cluster{c})
 
 	get := func() error {
-		_, err := w.Get(t.Context(), "fleet/eu")
+		_, err := env.Get(t.Context(), "fleet/eu")
 		return err
 	}
-	g.Eventually(get).WithTimeout(patience).Should(And(MatchError(multicluster.ErrClusterNotFound), Not(MatchError(multicluster.ErrClusterNotReady))))
+	g.Eventually(get).Should(And(MatchError(multicluster.ErrClusterNotFound), Not(MatchError(multicluster.ErrClusterNotReady))))
 
-	w.list.put(profile("eu", c.Config().Host))
-	g.Eventually(w.state("fleet/eu")).WithTimeout(patience).Should(Equal(fleet.Ready))
-	cl, err := w.Get(t.Context(), "fleet/eu")
+	env.source.put(profile("eu", c.Config().Host))
+	g.Eventually(env.state("fleet/eu")).Should(Equal(fleet.Ready))
+	cl, err := env.Get(t.Context(), "fleet/eu")
 	g.Expect(err).NotTo(HaveOccurred())
-	g.Expect(w.ClusterNames()).To(ConsistOf(multicluster.ClusterName("fleet/eu")))
-	g.Expect(w.status("fleet/eu").Server).To(Equal(c.Config().Host))
-	engaged := w.engagements.of("fleet/eu")
+	g.Expect(env.ClusterNames()).To(ConsistOf(multicluster.ClusterName("fleet/eu")))
+	g.Expect(env.status("fleet/eu").Server).To(Equal(c.Config().Host))
+	engaged := env.aware.of("fleet/eu")
 	g.Expect(engaged).To(HaveLen(1))
 	g.Expect(engaged[0].cluster).To(BeIdenticalTo(cl))
 
@@ -51,98 +48,98 @@ func TestAClusterIsEngagedAndLeavesWithItsProfile(t *testing.T) {
 	g.Expect(namespaces.Items).NotTo(BeEmpty())
 	g.Expect(c.OpenWatches("namespaces")).To(Equal(1))
 
-	w.list.remove("eu")
-	g.Eventually(engaged[0].ctx.Done()).WithTimeout(patience).Should(BeClosed())
-	g.Eventually(w.state("fleet/eu")).WithTimeout(patience).Should(BeEmpty())
-	_, err = w.Get(t.Context(), "fleet/eu")
+	env.source.remove("eu")
+	g.Eventually(engaged[0].ctx.Done()).Should(BeClosed())
+	g.Eventually(env.state("fleet/eu")).Should(BeEmpty())
+	_, err = env.Get(t.Context(), "fleet/eu")
 	g.Expect(err).To(MatchError(multicluster.ErrClusterNotFound))
-	g.Eventually(c.Connections).WithTimeout(patience).Should(BeZero())
+	g.Eventually(c.Connections).Should(BeZero())
 	g.Expect(cl.GetAPIReader().List(t.Context(), namespaces)).To(MatchError(ContainSubstring("disengaged")))
 }
 
-func TestWhatDoesNotChangeTheConnectionTouchesNothing(t *testing.T) {
+func TestHeartbeatsKeepCluster(t *testing.T) {
 	g := NewWithT(t)
 	c := mctest.New(t)
-	w := start(t, []*mctest.Cluster{c})
+	env := start(t, []*mctest.Cluster{c})
 	p := profile("eu", c.Config().Host)
-	w.list.put(p)
-	g.Eventually(w.state("fleet/eu")).WithTimeout(patience).Should(Equal(fleet.Ready))
-	resolved, cl := w.method.count(), w.engagements.of("fleet/eu")[0].cluster
+	env.source.put(p)
+	g.Eventually(env.state("fleet/eu")).Should(Equal(fleet.Ready))
+	resolved, cl := env.credentials.count(), env.aware.of("fleet/eu")[0].cluster
 
 	for i := range 100 {
 		p = p.DeepCopy()
-		p.Labels = map[string]string{"beat": fmt.Sprint(i)}
-		p.Status.Properties = []v1alpha1.Property{{Name: "beat", Value: fmt.Sprint(i), LastObservedTime: metav1.Now()}}
+		p.Labels = map[string]string{"heartbeat": fmt.Sprint(i)}
+		p.Status.Properties = []v1alpha1.Property{{Name: "heartbeat", Value: fmt.Sprint(i), LastObservedTime: metav1.Now()}}
 		p.Status.Conditions = []metav1.Condition{{Type: "ControlPlaneHealthy", Status: metav1.ConditionFalse, Message: fmt.Sprint(i)}}
-		w.list.put(p)
+		env.source.put(p)
 	}
 	g.Eventually(func() string {
 		current, _ := fleet.ProfileFrom(cl)
-		return current.Labels["beat"]
-	}).WithTimeout(patience).Should(Equal("99"), "reconcilers see the current profile")
-	g.Expect(w.engagements.of("fleet/eu")).To(HaveLen(1))
-	g.Expect(w.method.count()).To(Equal(resolved))
+		return current.Labels["heartbeat"]
+	}).Should(Equal("99"), "ProfileFrom returns the current profile")
+	g.Expect(env.aware.of("fleet/eu")).To(HaveLen(1))
+	g.Expect(env.credentials.count()).To(Equal(resolved))
 }
 
-func TestAClusterOutlivesItsEndpoint(t *testing.T) {
+func TestEndpointChangeKeepsCluster(t *testing.T) {
 	g := NewWithT(t)
 	c := mctest.New(t)
-	w := start(t, []*mctest.Cluster{c})
-	w.list.put(profile("eu", c.Config().Host))
-	g.Eventually(w.state("fleet/eu")).WithTimeout(patience).Should(Equal(fleet.Ready))
-	cl, err := w.Get(t.Context(), "fleet/eu")
+	env := start(t, []*mctest.Cluster{c})
+	env.source.put(profile("eu", c.Config().Host))
+	g.Eventually(env.state("fleet/eu")).Should(Equal(fleet.Ready))
+	cl, err := env.Get(t.Context(), "fleet/eu")
 	g.Expect(err).NotTo(HaveOccurred())
 	configMaps := func() []string { return names(t, g, cl) }
 	g.Expect(c.Create(configMap("before"))).To(Succeed())
-	g.Eventually(configMaps).WithTimeout(patience).Should(ConsistOf("before"))
+	g.Eventually(configMaps).Should(ConsistOf("before"))
 	lists, watches := c.Requests("list", "configmaps"), c.Requests("watch", "configmaps")
 
 	old := c.Config().Host
 	c.Move()
-	g.Expect(c.Create(configMap("meanwhile"))).To(Succeed())
-	w.method.add(c.Config())
-	w.list.put(profile("eu", c.Config().Host))
-	g.Eventually(configMaps).WithTimeout(patience).Should(ConsistOf("before", "meanwhile"))
+	g.Expect(c.Create(configMap("during"))).To(Succeed())
+	env.credentials.add(c.Config())
+	env.source.put(profile("eu", c.Config().Host))
+	g.Eventually(configMaps).Should(ConsistOf("before", "during"))
 	g.Expect(c.Create(configMap("after"))).To(Succeed())
-	g.Eventually(configMaps).WithTimeout(patience).Should(ConsistOf("before", "meanwhile", "after"))
+	g.Eventually(configMaps).Should(ConsistOf("before", "during", "after"))
 
 	g.Expect(c.Config().Host).NotTo(Equal(old))
-	g.Expect(w.engagements.of("fleet/eu")).To(HaveLen(1))
+	g.Expect(env.aware.of("fleet/eu")).To(HaveLen(1))
 	g.Expect(c.Requests("list", "configmaps")).To(Equal(lists), "the cache went on from its resource version")
 	g.Expect(c.Requests("watch", "configmaps")).To(BeNumerically(">", watches))
 	g.Expect(cl.GetConfig().Host).To(Equal(c.Config().Host))
-	g.Expect(w.status("fleet/eu").Server).To(Equal(c.Config().Host))
+	g.Expect(env.status("fleet/eu").Server).To(Equal(c.Config().Host))
 }
 
-func TestAnotherClusterBehindTheSameProfileIsEngagedAnew(t *testing.T) {
+func TestOtherClusterIsReengaged(t *testing.T) {
 	g := NewWithT(t)
 	f := mctest.NewFleet(t, 2)
-	w := start(t, f.Clusters())
-	g.Expect(f.Cluster(0).Create(configMap("only-in-the-old"))).To(Succeed())
-	w.list.put(profile("eu", f.Cluster(0).Config().Host))
-	g.Eventually(w.state("fleet/eu")).WithTimeout(patience).Should(Equal(fleet.Ready))
-	first := w.engagements.of("fleet/eu")[0]
-	g.Eventually(func() []string { return names(t, g, first.cluster) }).WithTimeout(patience).Should(ConsistOf("only-in-the-old"))
+	env := start(t, f.Clusters())
+	g.Expect(f.Cluster(0).Create(configMap("only-in-old-cluster"))).To(Succeed())
+	env.source.put(profile("eu", f.Cluster(0).Config().Host))
+	g.Eventually(env.state("fleet/eu")).Should(Equal(fleet.Ready))
+	first := env.aware.of("fleet/eu")[0]
+	g.Eventually(func() []string { return names(t, g, first.cluster) }).Should(ConsistOf("only-in-old-cluster"))
 
-	w.list.put(profile("eu", f.Cluster(1).Config().Host))
-	g.Eventually(func() []engagement { return w.engagements.of("fleet/eu") }).WithTimeout(patience).Should(HaveLen(2))
-	g.Expect(first.ctx.Err()).To(HaveOccurred(), "the old one stopped before the new one came")
-	second := w.engagements.of("fleet/eu")[1]
+	env.source.put(profile("eu", f.Cluster(1).Config().Host))
+	g.Eventually(func() []engagement { return env.aware.of("fleet/eu") }).Should(HaveLen(2))
+	g.Expect(first.ctx.Err()).To(HaveOccurred(), "the old cluster is disengaged first")
+	second := env.aware.of("fleet/eu")[1]
 	g.Expect(names(t, g, second.cluster)).To(BeEmpty())
-	g.Eventually(f.Cluster(0).Connections).WithTimeout(patience).Should(BeZero())
+	g.Eventually(f.Cluster(0).Connections).Should(BeZero())
 }
 
-func TestAClusterThatCannotBeReachedHoldsUpNobody(t *testing.T) {
+func TestUnreachableClusterDelaysNoOther(t *testing.T) {
 	for _, fault := range []struct {
 		name  string
 		fault mctest.Fault
 	}{
-		{"it refuses connections", mctest.Refuse},
-		{"it accepts and never answers", mctest.Hang},
-		{"it resets connections", mctest.Reset},
-		{"its network swallows everything", mctest.Freeze},
-		{"it does not accept the credentials", mctest.Unauthorized},
-		{"it is not available", mctest.Unavailable},
+		{"connection refused", mctest.Refuse},
+		{"no response", mctest.Hang},
+		{"connection reset", mctest.Reset},
+		{"packets are dropped", mctest.Freeze},
+		{"401", mctest.Unauthorized},
+		{"503", mctest.Unavailable},
 	} {
 		t.Run(fault.name, func(t *testing.T) {
 			t.Parallel()
@@ -150,198 +147,198 @@ func TestAClusterThatCannotBeReachedHoldsUpNobody(t *testing.T) {
 			f := mctest.NewFleet(t, 2)
 			bad, good := f.Cluster(0), f.Cluster(1)
 			bad.Fault(fault.fault)
-			w := start(t, f.Clusters(), func(o *fleet.Options) { o.Connection.ConnectTimeout = 300 * time.Millisecond })
-			w.list.put(profile("bad", bad.Config().Host), profile("good", good.Config().Host))
+			env := start(t, f.Clusters(), func(o *fleet.Options) { o.Connection.ConnectTimeout = 300 * time.Millisecond })
+			env.source.put(profile("bad", bad.Config().Host), profile("good", good.Config().Host))
 
-			g.Eventually(w.state("fleet/good")).WithTimeout(patience).Should(Equal(fleet.Ready))
-			g.Eventually(func() string { return w.status("fleet/bad").LastError }).WithTimeout(patience).ShouldNot(BeEmpty())
-			_, err := w.Get(t.Context(), "fleet/bad")
+			g.Eventually(env.state("fleet/good")).Should(Equal(fleet.Ready))
+			g.Eventually(func() string { return env.status("fleet/bad").LastError }).ShouldNot(BeEmpty())
+			_, err := env.Get(t.Context(), "fleet/bad")
 			g.Expect(err).To(And(MatchError(multicluster.ErrClusterNotFound), MatchError(multicluster.ErrClusterNotReady)))
 
 			bad.Clear()
-			g.Eventually(w.state("fleet/bad")).WithTimeout(patience).Should(Equal(fleet.Ready))
-			g.Expect(w.status("fleet/bad").LastError).To(BeEmpty())
-			g.Expect(w.engagements.of("fleet/good")).To(HaveLen(1))
+			g.Eventually(env.state("fleet/bad")).Should(Equal(fleet.Ready))
+			g.Expect(env.status("fleet/bad").LastError).To(BeEmpty())
+			g.Expect(env.aware.of("fleet/good")).To(HaveLen(1))
 		})
 	}
 }
 
-func TestAChangeOfTheProfileEndsTheWaitForTheNextAttempt(t *testing.T) {
+func TestProfileChangeEndsBackoff(t *testing.T) {
 	g := NewWithT(t)
 	c := mctest.New(t)
-	w := start(t, []*mctest.Cluster{c}, func(o *fleet.Options) { o.Connection.MinBackoff, o.Connection.MaxBackoff = time.Hour, time.Hour })
-	w.list.put(profile("eu", "https://127.0.0.1:1"))
-	g.Eventually(w.state("fleet/eu")).WithTimeout(patience).Should(Equal(fleet.Backoff))
-	g.Expect(w.status("fleet/eu").LastError).To(ContainSubstring("no credentials"))
+	env := start(t, []*mctest.Cluster{c}, func(o *fleet.Options) { o.Connection.MinBackoff, o.Connection.MaxBackoff = time.Hour, time.Hour })
+	env.source.put(profile("eu", "https://127.0.0.1:1"))
+	g.Eventually(env.state("fleet/eu")).Should(Equal(fleet.Backoff))
+	g.Expect(env.status("fleet/eu").LastError).To(ContainSubstring("no credentials"))
 
-	w.list.put(profile("eu", c.Config().Host))
-	g.Eventually(w.state("fleet/eu")).WithTimeout(patience).Should(Equal(fleet.Ready))
+	env.source.put(profile("eu", c.Config().Host))
+	g.Eventually(env.state("fleet/eu")).Should(Equal(fleet.Ready))
 }
 
-func TestAChangeOfTheCredentialsAloneIsFollowed(t *testing.T) {
+func TestCredentialChange(t *testing.T) {
 	g := NewWithT(t)
 	c := mctest.New(t)
-	w := start(t, []*mctest.Cluster{c}, func(o *fleet.Options) { o.Connection.MinBackoff, o.Connection.MaxBackoff = time.Hour, time.Hour })
-	w.list.put(profile("good", c.Config().Host), profile("waits", "https://elsewhere"))
-	g.Eventually(w.state("fleet/good")).WithTimeout(patience).Should(Equal(fleet.Ready))
-	g.Eventually(w.state("fleet/waits")).WithTimeout(patience).Should(Equal(fleet.Backoff))
+	env := start(t, []*mctest.Cluster{c}, func(o *fleet.Options) { o.Connection.MinBackoff, o.Connection.MaxBackoff = time.Hour, time.Hour })
+	env.source.put(profile("good", c.Config().Host), profile("waits", "https://elsewhere"))
+	g.Eventually(env.state("fleet/good")).Should(Equal(fleet.Ready))
+	g.Eventually(env.state("fleet/waits")).Should(Equal(fleet.Backoff))
 
-	c.AddToken("new", "somebody", "system:masters")
-	w.method.lead(c.Config().Host, c.ConfigFor("new"))
-	w.method.lead("https://elsewhere", c.Config())
-	w.method.change()
-	g.Eventually(w.state("fleet/waits")).WithTimeout(patience).Should(Equal(fleet.Ready), "the wait is over at once")
-	cl, err := w.Get(t.Context(), "fleet/good")
+	c.AddToken("new", "user", "system:masters")
+	env.credentials.set(c.Config().Host, c.ConfigFor("new"))
+	env.credentials.set("https://elsewhere", c.Config())
+	env.credentials.change()
+	g.Eventually(env.state("fleet/waits")).Should(Equal(fleet.Ready), "the backoff ends at once")
+	cl, err := env.Get(t.Context(), "fleet/good")
 	g.Expect(err).NotTo(HaveOccurred())
-	g.Eventually(func() string { return cl.GetConfig().BearerToken }).WithTimeout(patience).Should(Equal("new"))
-	g.Expect(w.engagements.of("fleet/good")).To(HaveLen(1))
+	g.Eventually(func() string { return cl.GetConfig().BearerToken }).Should(Equal("new"))
+	g.Expect(env.aware.of("fleet/good")).To(HaveLen(1))
 }
 
-func TestAChangeOfTheProfileEndsAnAttemptThatHangs(t *testing.T) {
+func TestProfileChangeEndsAttempt(t *testing.T) {
 	g := NewWithT(t)
 	f := mctest.NewFleet(t, 2)
 	f.Cluster(0).Fault(mctest.Hang)
-	w := start(t, f.Clusters(), func(o *fleet.Options) { o.Connection.MinBackoff, o.Connection.ConnectTimeout = time.Hour, time.Hour })
-	w.list.put(profile("eu", f.Cluster(0).Config().Host))
-	g.Eventually(w.state("fleet/eu")).WithTimeout(patience).Should(Equal(fleet.Connecting))
-	w.list.put(profile("eu", f.Cluster(1).Config().Host))
-	g.Eventually(w.state("fleet/eu")).WithTimeout(patience).Should(Equal(fleet.Ready))
+	env := start(t, f.Clusters(), func(o *fleet.Options) { o.Connection.MinBackoff, o.Connection.ConnectTimeout = time.Hour, time.Hour })
+	env.source.put(profile("eu", f.Cluster(0).Config().Host))
+	g.Eventually(env.state("fleet/eu")).Should(Equal(fleet.Connecting))
+	env.source.put(profile("eu", f.Cluster(1).Config().Host))
+	g.Eventually(env.state("fleet/eu")).Should(Equal(fleet.Ready))
 
-	w.list.put(profile("eu", f.Cluster(0).Config().Host))
-	g.Eventually(f.Cluster(0).Connections).WithTimeout(patience).Should(Equal(1))
-	w.list.put(profile("eu", f.Cluster(1).Config().Host))
-	g.Eventually(f.Cluster(0).Connections).WithTimeout(patience).Should(BeZero())
-	g.Expect(w.state("fleet/eu")()).To(Equal(fleet.Ready))
-	g.Expect(w.engagements.of("fleet/eu")).To(HaveLen(1), "what could not be followed has changed nothing")
+	env.source.put(profile("eu", f.Cluster(0).Config().Host))
+	g.Eventually(f.Cluster(0).Connections).Should(Equal(1))
+	env.source.put(profile("eu", f.Cluster(1).Config().Host))
+	g.Eventually(f.Cluster(0).Connections).Should(BeZero())
+	g.Expect(env.state("fleet/eu")()).To(Equal(fleet.Ready))
+	g.Expect(env.aware.of("fleet/eu")).To(HaveLen(1), "the access that hangs has changed nothing")
 }
 
-func TestAnAccessThatDoesNotWorkLeavesTheOneBeforeInPlace(t *testing.T) {
+func TestUnusableAccessKeepsConnection(t *testing.T) {
 	g := NewWithT(t)
 	c := mctest.New(t)
-	w := start(t, []*mctest.Cluster{c})
-	w.list.put(profile("eu", c.Config().Host))
-	g.Eventually(w.state("fleet/eu")).WithTimeout(patience).Should(Equal(fleet.Ready))
-	cl, err := w.Get(t.Context(), "fleet/eu")
+	env := start(t, []*mctest.Cluster{c})
+	env.source.put(profile("eu", c.Config().Host))
+	g.Eventually(env.state("fleet/eu")).Should(Equal(fleet.Ready))
+	cl, err := env.Get(t.Context(), "fleet/eu")
 	g.Expect(err).NotTo(HaveOccurred())
 
 	wrong := c.ConfigFor("no such token")
 	wrong.Host += "/"
-	w.method.add(wrong)
-	w.list.put(profile("eu", wrong.Host))
-	g.Eventually(func() string { return w.status("fleet/eu").LastError }).WithTimeout(patience).Should(ContainSubstring("rejected the credentials"))
-	g.Expect(w.status("fleet/eu").State).To(Equal(fleet.Ready))
+	env.credentials.add(wrong)
+	env.source.put(profile("eu", wrong.Host))
+	g.Eventually(func() string { return env.status("fleet/eu").LastError }).Should(ContainSubstring("rejected the credentials"))
+	g.Expect(env.status("fleet/eu").State).To(Equal(fleet.Ready))
 	g.Expect(cl.GetAPIReader().List(t.Context(), &corev1.NamespaceList{})).To(Succeed())
 
-	mended := c.Config()
-	mended.Host += "/"
-	w.method.add(mended)
-	g.Eventually(func() string { return w.status("fleet/eu").LastError }).WithTimeout(patience).Should(BeEmpty())
+	repaired := c.Config()
+	repaired.Host += "/"
+	env.credentials.add(repaired)
+	g.Eventually(func() string { return env.status("fleet/eu").LastError }).Should(BeEmpty())
 	g.Expect(cl.GetAPIReader().List(t.Context(), &corev1.NamespaceList{})).To(Succeed())
-	g.Expect(w.engagements.of("fleet/eu")).To(HaveLen(1))
+	g.Expect(env.aware.of("fleet/eu")).To(HaveLen(1))
 }
 
-func TestAProfileThatGoesTakesItsClusterAlongEvenIfItComesBack(t *testing.T) {
+func TestProfileRemovedAndAdded(t *testing.T) {
 	g := NewWithT(t)
 	c := mctest.New(t)
-	w := start(t, []*mctest.Cluster{c})
-	w.list.put(profile("eu", c.Config().Host))
-	g.Eventually(w.state("fleet/eu")).WithTimeout(patience).Should(Equal(fleet.Ready))
+	env := start(t, []*mctest.Cluster{c})
+	env.source.put(profile("eu", c.Config().Host))
+	g.Eventually(env.state("fleet/eu")).Should(Equal(fleet.Ready))
 
-	w.list.remove("eu")
-	w.list.put(profile("eu", c.Config().Host))
-	g.Eventually(func() []engagement { return w.engagements.of("fleet/eu") }).WithTimeout(patience).Should(HaveLen(2))
-	g.Expect(w.engagements.of("fleet/eu")[0].ctx.Err()).To(HaveOccurred())
+	env.source.remove("eu")
+	env.source.put(profile("eu", c.Config().Host))
+	g.Eventually(func() []engagement { return env.aware.of("fleet/eu") }).Should(HaveLen(2))
+	g.Expect(env.aware.of("fleet/eu")[0].ctx.Err()).To(HaveOccurred())
 }
 
-func TestTwoProfilesOfOneNameAreOneClusterAtATime(t *testing.T) {
+func TestDuplicateName(t *testing.T) {
 	g := NewWithT(t)
 	f := mctest.NewFleet(t, 2)
-	w := start(t, f.Clusters(), func(o *fleet.Options) {
+	env := start(t, f.Clusters(), func(o *fleet.Options) {
 		o.ClusterName = func(*inventory.Profile) multicluster.ClusterName { return "one" }
 	})
-	w.list.put(profile("a", f.Cluster(0).Config().Host), profile("b", f.Cluster(1).Config().Host))
-	g.Eventually(w.state("one")).WithTimeout(patience).Should(Equal(fleet.Ready))
-	g.Expect(w.status("one").Profile.Name).To(Equal("a"))
+	env.source.put(profile("a", f.Cluster(0).Config().Host), profile("b", f.Cluster(1).Config().Host))
+	g.Eventually(env.state("one")).Should(Equal(fleet.Ready))
+	g.Expect(env.status("one").Profile.Name).To(Equal("a"))
 
-	w.list.remove("a")
-	g.Eventually(func() string { return w.status("one").Profile.Name }).WithTimeout(patience).Should(Equal("b"))
-	g.Eventually(w.state("one")).WithTimeout(patience).Should(Equal(fleet.Ready))
-	g.Expect(w.engagements.of("one")).To(HaveLen(2))
+	env.source.remove("a")
+	g.Eventually(func() string { return env.status("one").Profile.Name }).Should(Equal("b"))
+	g.Eventually(env.state("one")).Should(Equal(fleet.Ready))
+	g.Expect(env.aware.of("one")).To(HaveLen(2))
 }
 
-func TestAProfileThatIsNotReadyIsNotConnected(t *testing.T) {
+func TestIsReady(t *testing.T) {
 	g := NewWithT(t)
 	c := mctest.New(t)
-	w := start(t, []*mctest.Cluster{c}, func(o *fleet.Options) {
+	env := start(t, []*mctest.Cluster{c}, func(o *fleet.Options) {
 		o.IsReady = func(p *inventory.Profile) bool { return p.Labels["ready"] == "yes" }
 	})
 	p := profile("eu", c.Config().Host)
-	w.list.put(p)
-	g.Expect(w.Status()).To(BeEmpty())
+	env.source.put(p)
+	g.Expect(env.Status()).To(BeEmpty())
 
 	ready := p.DeepCopy()
 	ready.Labels = map[string]string{"ready": "yes"}
-	w.list.put(ready)
-	g.Eventually(w.state("fleet/eu")).WithTimeout(patience).Should(Equal(fleet.Ready))
-	w.list.put(p)
-	g.Eventually(w.state("fleet/eu")).WithTimeout(patience).Should(BeEmpty())
+	env.source.put(ready)
+	g.Eventually(env.state("fleet/eu")).Should(Equal(fleet.Ready))
+	env.source.put(p)
+	g.Eventually(env.state("fleet/eu")).Should(BeEmpty())
 }
 
-func TestAClusterThatNobodyTakesIsTriedAgain(t *testing.T) {
+func TestEngageErrorIsRetried(t *testing.T) {
 	g := NewWithT(t)
 	c := mctest.New(t)
-	w := start(t, []*mctest.Cluster{c})
-	w.engagements.setFail(errors.New("not now"))
-	w.list.put(profile("eu", c.Config().Host))
-	g.Eventually(func() string { return w.status("fleet/eu").LastError }).WithTimeout(patience).Should(ContainSubstring("not now"))
-	w.engagements.setFail(nil)
-	g.Eventually(w.state("fleet/eu")).WithTimeout(patience).Should(Equal(fleet.Ready))
-	all := w.engagements.of("fleet/eu")
+	env := start(t, []*mctest.Cluster{c})
+	env.aware.setFail(errors.New("not now"))
+	env.source.put(profile("eu", c.Config().Host))
+	g.Eventually(func() string { return env.status("fleet/eu").LastError }).Should(ContainSubstring("not now"))
+	env.aware.setFail(nil)
+	g.Eventually(env.state("fleet/eu")).Should(Equal(fleet.Ready))
+	all := env.aware.of("fleet/eu")
 	for _, e := range all[:len(all)-1] {
 		g.Expect(e.ctx.Err()).To(HaveOccurred())
 	}
 	g.Expect(all[len(all)-1].ctx.Err()).NotTo(HaveOccurred())
 }
 
-func TestAFleetIsStoppedInEveryState(t *testing.T) {
+func TestStopInEachState(t *testing.T) {
 	for _, tc := range []struct {
 		name  string
 		fault mctest.Fault
 		until fleet.State
 	}{
-		{"while it connects", mctest.Hang, fleet.Connecting},
-		{"while it backs off", mctest.Refuse, fleet.Backoff},
-		{"when it is ready", mctest.Slow(0), fleet.Ready},
-		{"while a cache that an index needs syncs", mctest.Hang.On("configmaps"), fleet.Syncing},
+		{"connecting", mctest.Hang, fleet.Connecting},
+		{"in backoff", mctest.Refuse, fleet.Backoff},
+		{"ready", mctest.Slow(0), fleet.Ready},
+		{"syncing the cache of an index", mctest.Hang.On("configmaps"), fleet.Syncing},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			g := NewWithT(t)
 			c := mctest.New(t)
 			c.Fault(tc.fault)
-			w := start(t, []*mctest.Cluster{c}, func(o *fleet.Options) { o.Connection.MinBackoff, o.Connection.ConnectTimeout = time.Hour, time.Hour })
-			g.Expect(w.IndexField(t.Context(), &corev1.ConfigMap{}, "data.key", func(client.Object) []string { return nil })).To(Succeed())
-			w.list.put(profile("eu", c.Config().Host))
-			g.Eventually(w.state("fleet/eu")).WithTimeout(patience).Should(Equal(tc.until))
-			w.stop()
-			g.Expect(w.Status()).To(BeEmpty())
+			env := start(t, []*mctest.Cluster{c}, func(o *fleet.Options) { o.Connection.MinBackoff, o.Connection.ConnectTimeout = time.Hour, time.Hour })
+			g.Expect(env.IndexField(t.Context(), &corev1.ConfigMap{}, "data.key", func(client.Object) []string { return nil })).To(Succeed())
+			env.source.put(profile("eu", c.Config().Host))
+			g.Eventually(env.state("fleet/eu")).Should(Equal(tc.until))
+			env.stop()
+			g.Expect(env.Status()).To(BeEmpty())
 		})
 	}
 }
 
-func TestAFleetIsStartedOnce(t *testing.T) {
+func TestStartTwice(t *testing.T) {
 	g := NewWithT(t)
-	w := start(t, nil)
-	w.list.put(profile("eu", "https://127.0.0.1:1")) // returns once the first runs
-	g.Expect(w.Start(t.Context(), w.engagements)).To(MatchError(ContainSubstring("more than once")))
+	env := start(t, nil)
+	env.source.put(profile("eu", "https://127.0.0.1:1")) // returns when the fleet runs
+	g.Expect(env.Start(t.Context(), env.aware)).To(MatchError(ContainSubstring("more than once")))
 }
 
-func TestOptionsThatMustBeGiven(t *testing.T) {
+func TestRequiredOptions(t *testing.T) {
 	g := NewWithT(t)
-	_, err := fleet.New(fleet.Options{Credentials: newMethod()})
+	_, err := fleet.New(fleet.Options{Credentials: newFakeMethod()})
 	g.Expect(err).To(MatchError(ContainSubstring("Options.Source")))
-	_, err = fleet.New(fleet.Options{Source: newList()})
+	_, err = fleet.New(fleet.Options{Source: newFakeSource()})
 	g.Expect(err).To(MatchError(ContainSubstring("either Options.Credentials or Options.Connector")))
-	_, err = fleet.New(fleet.Options{Source: newList(), Credentials: newMethod(), Connector: &given{}})
+	_, err = fleet.New(fleet.Options{Source: newFakeSource(), Credentials: newFakeMethod(), Connector: &mctestConnector{}})
 	g.Expect(err).To(MatchError(ContainSubstring("either Options.Credentials or Options.Connector")))
 }
 

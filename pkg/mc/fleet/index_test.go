@@ -18,14 +18,14 @@ import (
 	"github.com/rollcall-dev/rollcall/pkg/mc/multicluster"
 )
 
-func TestIndexesReachTheClustersThereAndThoseToCome(t *testing.T) {
+func TestIndexField(t *testing.T) {
 	g := NewWithT(t)
 	f := mctest.NewFleet(t, 2)
-	w := start(t, f.Clusters())
+	env := start(t, f.Clusters())
 	byData := func(obj client.Object) []string { return []string{obj.(*corev1.ConfigMap).Data["key"]} }
 	find := func(name multicluster.ClusterName) func() ([]corev1.ConfigMap, error) {
 		return func() ([]corev1.ConfigMap, error) {
-			cl, err := w.Get(t.Context(), name)
+			cl, err := env.Get(t.Context(), name)
 			if err != nil {
 				return nil, err
 			}
@@ -40,66 +40,66 @@ func TestIndexesReachTheClustersThereAndThoseToCome(t *testing.T) {
 		g.Expect(c.Create(cm, configMap("b"))).To(Succeed())
 	}
 
-	w.list.put(profile("a", f.Cluster(0).Config().Host))
-	g.Eventually(w.state("fleet/a")).WithTimeout(patience).Should(Equal(fleet.Ready))
-	g.Expect(w.IndexField(t.Context(), &corev1.ConfigMap{}, "data.key", byData)).To(Succeed())
-	w.list.put(profile("b", f.Cluster(1).Config().Host))
-	g.Eventually(find("fleet/a")).WithTimeout(patience).Should(HaveLen(1))
-	g.Eventually(find("fleet/b")).WithTimeout(patience).Should(HaveLen(1))
+	env.source.put(profile("a", f.Cluster(0).Config().Host))
+	g.Eventually(env.state("fleet/a")).Should(Equal(fleet.Ready))
+	g.Expect(env.IndexField(t.Context(), &corev1.ConfigMap{}, "data.key", byData)).To(Succeed())
+	env.source.put(profile("b", f.Cluster(1).Config().Host))
+	g.Eventually(find("fleet/a")).Should(HaveLen(1))
+	g.Eventually(find("fleet/b")).Should(HaveLen(1))
 }
 
-// No cache could have both, and so no cluster could be connected any more.
-func TestAFieldIsIndexedOnce(t *testing.T) {
+// A cache cannot have both, so no cluster could be connected.
+func TestIndexFieldTwice(t *testing.T) {
 	g := NewWithT(t)
 	c := mctest.New(t)
-	w := start(t, []*mctest.Cluster{c})
+	env := start(t, []*mctest.Cluster{c})
 	none := func(client.Object) []string { return nil }
-	g.Expect(w.IndexField(t.Context(), &corev1.ConfigMap{}, "data.key", none)).To(Succeed())
-	g.Expect(w.IndexField(t.Context(), &corev1.ConfigMap{}, "data.key", none)).To(MatchError(ContainSubstring("already indexed")))
-	w.list.put(profile("eu", c.Config().Host))
-	g.Eventually(w.state("fleet/eu")).WithTimeout(patience).Should(Equal(fleet.Ready))
+	g.Expect(env.IndexField(t.Context(), &corev1.ConfigMap{}, "data.key", none)).To(Succeed())
+	g.Expect(env.IndexField(t.Context(), &corev1.ConfigMap{}, "data.key", none)).To(MatchError(ContainSubstring("already indexed")))
+	env.source.put(profile("eu", c.Config().Host))
+	g.Eventually(env.state("fleet/eu")).Should(Equal(fleet.Ready))
 }
 
-func TestAClusterThatLeavesWhileItIsIndexedIsNoFailure(t *testing.T) {
+func TestIndexFieldDuringDisengage(t *testing.T) {
 	g := NewWithT(t)
 	c := mctest.New(t)
-	w := start(t, []*mctest.Cluster{c})
-	w.list.put(profile("eu", c.Config().Host))
-	g.Eventually(w.state("fleet/eu")).WithTimeout(patience).Should(Equal(fleet.Ready))
+	env := start(t, []*mctest.Cluster{c})
+	env.source.put(profile("eu", c.Config().Host))
+	g.Eventually(env.state("fleet/eu")).Should(Equal(fleet.Ready))
 	c.Fault(mctest.Hang)
 	before := c.Requests("", "")
 	indexed := make(chan error, 1)
 	go func() {
-		indexed <- w.IndexField(t.Context(), &corev1.ConfigMap{}, "data.key", func(client.Object) []string { return nil })
+		indexed <- env.IndexField(t.Context(), &corev1.ConfigMap{}, "data.key", func(client.Object) []string { return nil })
 	}()
-	g.Eventually(func() int { return c.Requests("", "") }).WithTimeout(patience).Should(BeNumerically(">", before))
-	w.list.remove("eu")
-	g.Eventually(indexed).WithTimeout(patience).Should(Receive(BeNil()))
+	g.Eventually(func() int { return c.Requests("", "") }).Should(BeNumerically(">", before))
+	env.source.remove("eu")
+	g.Eventually(indexed).Should(Receive(BeNil()))
 }
 
-func TestAClusterThatHangsKeepsNobodyFromAnIndexAndGetsItLater(t *testing.T) {
+func TestIndexFieldIsRetried(t *testing.T) {
 	g := NewWithT(t)
 	f := mctest.NewFleet(t, 3)
-	w := start(t, f.Clusters(), func(o *fleet.Options) { o.Connection.ConnectTimeout, o.Connection.Probe.Interval = time.Second, -1 })
+	env := start(t, f.Clusters(), func(o *fleet.Options) { o.Connection.ConnectTimeout, o.Connection.Probe.Interval = time.Second, -1 })
 	for _, c := range f.Clusters() {
 		cm := configMap("a")
 		cm.Data = map[string]string{"key": "x"}
 		g.Expect(c.Create(cm, configMap("b"))).To(Succeed())
-		w.list.put(profile(c.Name(), c.Config().Host))
-		g.Eventually(w.state(name(c))).WithTimeout(patience).Should(Equal(fleet.Ready))
+		env.source.put(profile(c.Name(), c.Config().Host))
+		g.Eventually(env.state(name(c))).Should(Equal(fleet.Ready))
 	}
 	hangs, broken, well := f.Cluster(0), f.Cluster(1), f.Cluster(2)
 	hangs.Fault(mctest.Hang)
 	broken.Fault(mctest.Unavailable)
 	indexed := make(chan error, 1)
 	go func() {
-		indexed <- w.IndexField(t.Context(), &corev1.ConfigMap{}, "data.key", func(obj client.Object) []string {
+		indexed <- env.IndexField(t.Context(), &corev1.ConfigMap{}, "data.key", func(obj client.Object) []string {
 			return []string{obj.(*corev1.ConfigMap).Data["key"]}
 		})
 	}()
 	find := func(c *mctest.Cluster) func() (int, error) {
 		return func() (int, error) {
-			cl, err := w.Get(t.Context(), name(c))
+			cl, err := env.Get(t.Context(), name(c))
 			if err != nil {
 				return 0, err
 			}
@@ -108,9 +108,9 @@ func TestAClusterThatHangsKeepsNobodyFromAnIndexAndGetsItLater(t *testing.T) {
 			return len(found.Items), err
 		}
 	}
-	g.Eventually(find(well)).WithTimeout(patience).Should(Equal(1))
+	g.Eventually(find(well)).Should(Equal(1))
 	var err error
-	g.Eventually(indexed).WithTimeout(patience).Should(Receive(&err))
+	g.Eventually(indexed).Should(Receive(&err))
 	g.Expect(err).To(MatchError(And(
 		ContainSubstring(`cannot index field "data.key" of *v1.ConfigMap in cluster %q: no response within 1s; retrying`, name(hangs)),
 		ContainSubstring(`in cluster %q`, name(broken)), Not(ContainSubstring(name(well).String())))))
@@ -119,32 +119,32 @@ func TestAClusterThatHangsKeepsNobodyFromAnIndexAndGetsItLater(t *testing.T) {
 	hangs.Clear()
 	broken.Clear()
 	for _, c := range []*mctest.Cluster{hangs, broken} {
-		g.Eventually(find(c)).WithTimeout(patience).Should(Equal(1), c.Name())
-		g.Expect(w.engagements.of(name(c))).To(HaveLen(1))
+		g.Eventually(find(c)).Should(Equal(1), c.Name())
+		g.Expect(env.aware.of(name(c))).To(HaveLen(1))
 	}
 	hangs.Rebuild()
 	cm := configMap("a")
 	cm.Data = map[string]string{"key": "x"}
 	g.Expect(hangs.Create(cm)).To(Succeed())
-	w.method.lead(hangs.Config().Host, hangs.Config())
-	w.list.remove(hangs.Name())
-	w.list.put(profile(hangs.Name(), hangs.Config().Host))
-	g.Eventually(find(hangs)).WithTimeout(patience).Should(Equal(1), "engaged anew")
+	env.credentials.set(hangs.Config().Host, hangs.Config())
+	env.source.remove(hangs.Name())
+	env.source.put(profile(hangs.Name(), hangs.Config().Host))
+	g.Eventually(find(hangs)).Should(Equal(1), "after re-engaging")
 }
 
-func TestAnIndexIsNotWaitedForLongerThanItsContext(t *testing.T) {
+func TestIndexFieldContext(t *testing.T) {
 	g := NewWithT(t)
 	c := mctest.New(t)
-	w := start(t, []*mctest.Cluster{c}, func(o *fleet.Options) { o.Connection.ConnectTimeout = time.Hour })
-	w.list.put(profile("eu", c.Config().Host))
-	g.Eventually(w.state("fleet/eu")).WithTimeout(patience).Should(Equal(fleet.Ready))
+	env := start(t, []*mctest.Cluster{c}, func(o *fleet.Options) { o.Connection.ConnectTimeout = time.Hour })
+	env.source.put(profile("eu", c.Config().Host))
+	g.Eventually(env.state("fleet/eu")).Should(Equal(fleet.Ready))
 	c.Fault(mctest.Hang)
 	ctx, cancel := context.WithCancelCause(t.Context())
 	indexed := make(chan error, 1)
 	go func() {
-		indexed <- w.IndexField(ctx, &corev1.ConfigMap{}, "data.key", func(client.Object) []string { return nil })
+		indexed <- env.IndexField(ctx, &corev1.ConfigMap{}, "data.key", func(client.Object) []string { return nil })
 	}()
 	enough := errors.New("enough")
 	cancel(enough)
-	g.Eventually(indexed).WithTimeout(patience).Should(Receive(MatchError(enough)))
+	g.Eventually(indexed).Should(Receive(MatchError(enough)))
 }

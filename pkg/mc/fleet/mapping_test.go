@@ -23,23 +23,23 @@ import (
 	"github.com/rollcall-dev/rollcall/pkg/mc/multicluster"
 )
 
-// connectAll returns the clusters of a fleet once all are engaged.
-func connectAll(t *testing.T, f *mctest.Fleet, change ...func(*fleet.Options)) (*world, []cluster.Cluster) {
+// connectAll returns all clusters of a fleet when they are engaged.
+func connectAll(t *testing.T, f *mctest.Fleet, change ...func(*fleet.Options)) (*testEnv, []cluster.Cluster) {
 	t.Helper()
 	g := NewWithT(t)
-	w := start(t, f.Clusters(), change...)
+	env := start(t, f.Clusters(), change...)
 	clusters := make([]cluster.Cluster, f.Len())
 	for i, c := range f.Clusters() {
-		w.list.put(profile(fmt.Sprint(i), c.Config().Host))
+		env.source.put(profile(fmt.Sprint(i), c.Config().Host))
 	}
 	for i := range clusters {
 		name := multicluster.ClusterName(fmt.Sprintf("fleet/%d", i))
-		g.Eventually(w.state(name)).WithTimeout(6 * patience).Should(Equal(fleet.Ready))
-		cl, err := w.Get(t.Context(), name)
+		g.Eventually(env.state(name)).Should(Equal(fleet.Ready))
+		cl, err := env.Get(t.Context(), name)
 		g.Expect(err).NotTo(HaveOccurred())
 		clusters[i] = cl
 	}
-	return w, clusters
+	return env, clusters
 }
 
 func widgetDefinition() *apiextensionsv1.CustomResourceDefinition {
@@ -58,7 +58,7 @@ func widgetDefinition() *apiextensionsv1.CustomResourceDefinition {
 	return d
 }
 
-func TestAKindInstalledInOneClusterIsSeenThereAtOnce(t *testing.T) {
+func TestNewKindInOneCluster(t *testing.T) {
 	g := NewWithT(t)
 	f := mctest.NewFleet(t, 3)
 	_, clusters := connectAll(t, f)
@@ -74,12 +74,12 @@ func TestAKindInstalledInOneClusterIsSeenThereAtOnce(t *testing.T) {
 
 	g.Expect(f.Cluster(1).Create(widgetDefinition())).To(Succeed())
 	g.Expect(list(1)).To(Succeed())
-	g.Expect(f.Cluster(0).Requests("get", "/apis")+f.Cluster(2).Requests("get", "/apis")).To(Equal(others), "the others were not asked")
+	g.Expect(f.Cluster(0).Requests("get", "/apis")+f.Cluster(2).Requests("get", "/apis")).To(Equal(others), "no request to the other clusters")
 	g.Expect(list(0)).To(Satisfy(meta.IsNoMatchError))
 	g.Expect(list(2)).To(Satisfy(meta.IsNoMatchError))
 }
 
-func TestAMapperOfTheUserComesFirst(t *testing.T) {
+func TestOwnRESTMapper(t *testing.T) {
 	g := NewWithT(t)
 	mapper := meta.NewDefaultRESTMapper(nil)
 	_, clusters := connectAll(t, mctest.NewFleet(t, 1), func(o *fleet.Options) {
@@ -90,24 +90,24 @@ func TestAMapperOfTheUserComesFirst(t *testing.T) {
 	g.Expect(clusters[0].GetRESTMapper()).To(BeIdenticalTo(mapper))
 }
 
-func TestWhatClustersServeIsHeldOnce(t *testing.T) {
+func TestRESTMappersAreShared(t *testing.T) {
 	g := NewWithT(t)
 	const n = 30
 	shared := heapPerCluster(t, n)
 	own := heapPerCluster(t, n, func(o *fleet.Options) {
 		o.Connection.ClusterOptions = append(o.Connection.ClusterOptions, func(o *cluster.Options) { o.MapperProvider = apiutil.NewDynamicRESTMapper })
 	})
-	t.Logf("%d KiB per cluster, its API server included; %d KiB with a mapper of its own", shared>>10, own>>10)
+	t.Logf("%d KiB per cluster with its API server; %d KiB without sharing", shared>>10, own>>10)
 	g.Expect(float64(shared) / float64(own)).To(BeNumerically("<", 0.7))
 }
 
-// heapPerCluster is what a cluster adds to the heap once something was mapped,
-// its API server included.
+// heapPerCluster returns how many bytes of heap one cluster uses after the first
+// mapping, with its API server.
 func heapPerCluster(t *testing.T, n int, change ...func(*fleet.Options)) int {
 	t.Helper()
 	before := liveHeap()
 	f := mctest.NewFleet(t, n)
-	w, clusters := connectAll(t, f, change...)
+	env, clusters := connectAll(t, f, change...)
 	for _, cl := range clusters {
 		if _, err := cl.GetRESTMapper().RESTMapping(schema.GroupKind{Kind: "ConfigMap"}); err != nil {
 			t.Fatal(err)
@@ -115,14 +115,14 @@ func heapPerCluster(t *testing.T, n int, change ...func(*fleet.Options)) int {
 	}
 	heap := liveHeap() - before
 	runtime.KeepAlive(clusters)
-	w.stop()
+	env.stop()
 	for _, c := range f.Clusters() {
 		c.Close()
 	}
 	return heap / n
 }
 
-// liveHeap is the size of the heap without garbage.
+// liveHeap returns the size of the heap without garbage.
 func liveHeap() int {
 	runtime.GC()
 	runtime.GC()

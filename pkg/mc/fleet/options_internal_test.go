@@ -13,7 +13,7 @@ import (
 	"github.com/rollcall-dev/rollcall/pkg/inventory"
 )
 
-func TestOptionsHaveTheirDefaultsAndKeepWhatIsSet(t *testing.T) {
+func TestOptionDefaults(t *testing.T) {
 	type fields = func(o *Options) (value any)
 	for _, tc := range []struct {
 		name  string

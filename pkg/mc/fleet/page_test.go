@@ -24,13 +24,13 @@ import (
 	"github.com/rollcall-dev/rollcall/pkg/mc/multicluster"
 )
 
-// twoOfThree returns a fleet of which one cluster cannot be reached.
-func twoOfThree(t *testing.T) (*world, *mctest.Fleet) {
+// twoOfThree returns a fleet of three clusters. One of them cannot be reached.
+func twoOfThree(t *testing.T) (*testEnv, *mctest.Fleet) {
 	t.Helper()
 	g := NewWithT(t)
 	f := mctest.NewFleet(t, 3)
 	f.Cluster(2).Fault(mctest.Refuse)
-	w := start(t, f.Clusters(), func(o *fleet.Options) { o.Connection.MinBackoff, o.Connection.MaxBackoff = time.Hour, time.Hour })
+	env := start(t, f.Clusters(), func(o *fleet.Options) { o.Connection.MinBackoff, o.Connection.MaxBackoff = time.Hour, time.Hour })
 	for _, c := range f.Clusters() {
 		p := profile(c.Name(), c.Config().Host)
 		p.Status.Version.Kubernetes = "v1.37.1"
@@ -38,18 +38,18 @@ func twoOfThree(t *testing.T) (*world, *mctest.Fleet) {
 			{Name: inventory.PropertyClusterID, Value: "id-of-" + c.Name()},
 			{Name: inventory.PropertyClusterSet, Value: "<b>production</b>"},
 		}
-		w.list.put(p)
+		env.source.put(p)
 	}
-	g.Eventually(w.state(name(f.Cluster(0)))).WithTimeout(patience).Should(Equal(fleet.Ready))
-	g.Eventually(w.state(name(f.Cluster(1)))).WithTimeout(patience).Should(Equal(fleet.Ready))
-	g.Eventually(w.state(name(f.Cluster(2)))).WithTimeout(patience).Should(Equal(fleet.Backoff))
-	return w, f
+	g.Eventually(env.state(name(f.Cluster(0)))).Should(Equal(fleet.Ready))
+	g.Eventually(env.state(name(f.Cluster(1)))).Should(Equal(fleet.Ready))
+	g.Eventually(env.state(name(f.Cluster(2)))).Should(Equal(fleet.Backoff))
+	return env, f
 }
 
-func TestTheStatusIsServedAsJSON(t *testing.T) {
+func TestStatusHandlerJSON(t *testing.T) {
 	g := NewWithT(t)
-	w, f := twoOfThree(t)
-	cl, err := w.Get(t.Context(), name(f.Cluster(0)))
+	env, f := twoOfThree(t)
+	cl, err := env.Get(t.Context(), name(f.Cluster(0)))
 	g.Expect(err).NotTo(HaveOccurred())
 	names(t, g, cl) // starts a watch
 
@@ -57,7 +57,7 @@ func TestTheStatusIsServedAsJSON(t *testing.T) {
 		req := httptest.NewRequest(http.MethodGet, target, nil)
 		req.Header.Set("Accept", accept)
 		resp := httptest.NewRecorder()
-		w.StatusHandler().ServeHTTP(resp, req)
+		env.StatusHandler().ServeHTTP(resp, req)
 		return resp
 	}
 	for _, resp := range []*httptest.ResponseRecorder{get("/fleet?format=json", ""), get("/fleet", "application/json")} {
@@ -68,7 +68,7 @@ func TestTheStatusIsServedAsJSON(t *testing.T) {
 		g.Expect(json.Unmarshal(resp.Body.Bytes(), &body)).To(Succeed())
 		g.Expect(body.Clusters).To(HaveLen(3))
 		first, last := body.Clusters[0], body.Clusters[2]
-		g.Expect(first.Name).To(Equal(name(f.Cluster(0))), "in the order of names")
+		g.Expect(first.Name).To(Equal(name(f.Cluster(0))), "sorted by name")
 		g.Expect(first.State).To(Equal(fleet.Ready))
 		g.Expect(first.Server).To(Equal(f.Cluster(0).Config().Host))
 		g.Expect(first.UID).To(BeEquivalentTo(f.Cluster(0).UID()))
@@ -77,113 +77,113 @@ func TestTheStatusIsServedAsJSON(t *testing.T) {
 		g.Expect(first.Version).To(Equal("v1.37.1"))
 		g.Expect(first.OpenWatches).To(Equal(1))
 		g.Expect(first.Queued).To(Equal(7))
-		g.Expect(first.Since).To(BeTemporally("~", time.Now(), patience))
+		g.Expect(first.Since).To(BeTemporally("~", time.Now(), mctest.Timeout))
 		g.Expect(last.State).To(Equal(fleet.Backoff))
 		g.Expect(last.LastError).NotTo(BeEmpty())
 		g.Expect(resp.Body.String()).NotTo(ContainSubstring(f.Cluster(0).AdminToken()))
 	}
 }
 
-func TestTheStatusIsServedAsAPage(t *testing.T) {
+func TestStatusHandlerHTML(t *testing.T) {
 	g := NewWithT(t)
-	w, f := twoOfThree(t)
+	env, f := twoOfThree(t)
 	resp := httptest.NewRecorder()
-	w.StatusHandler().ServeHTTP(resp, httptest.NewRequest(http.MethodGet, "/fleet", nil))
+	env.StatusHandler().ServeHTTP(resp, httptest.NewRequest(http.MethodGet, "/fleet", nil))
 	g.Expect(resp.Header().Get("Content-Type")).To(HavePrefix("text/html"))
 	text := resp.Body.String()
 	g.Expect(text).To(ContainSubstring("3 clusters"))
 	g.Expect(text).To(ContainSubstring("2 Ready"))
 	g.Expect(text).To(ContainSubstring("1 Backoff"))
 	g.Expect(text).To(ContainSubstring(f.Cluster(0).Config().Host))
-	g.Expect(text).To(ContainSubstring("&lt;b&gt;production"), "what a profile says is text")
+	g.Expect(text).To(ContainSubstring("&lt;b&gt;production"), "values of profiles are escaped")
 
 	resp = httptest.NewRecorder()
-	w.StatusHandler().ServeHTTP(resp, httptest.NewRequest(http.MethodPost, "/fleet", nil))
+	env.StatusHandler().ServeHTTP(resp, httptest.NewRequest(http.MethodPost, "/fleet", nil))
 	g.Expect(resp.Code).To(Equal(http.StatusMethodNotAllowed))
 }
 
-func TestProfilesThatWaitForANameAreShown(t *testing.T) {
+func TestDuplicatesAreShown(t *testing.T) {
 	g := NewWithT(t)
 	c := mctest.New(t)
-	w := start(t, []*mctest.Cluster{c}, func(o *fleet.Options) {
+	env := start(t, []*mctest.Cluster{c}, func(o *fleet.Options) {
 		o.ClusterName = func(p *inventory.Profile) multicluster.ClusterName {
 			return multicluster.ClusterName(cmp.Or(p.Labels["name"], "one"))
 		}
 	})
 	second := profile("b", c.Config().Host)
-	w.list.put(profile("a", c.Config().Host), second, profile("c", c.Config().Host))
-	g.Eventually(w.state("one")).WithTimeout(patience).Should(Equal(fleet.Ready))
+	env.source.put(profile("a", c.Config().Host), second, profile("c", c.Config().Host))
+	g.Eventually(env.state("one")).Should(Equal(fleet.Ready))
 	waits := func(profile, other string) types.GomegaMatcher {
 		return And(HaveField("Name", multicluster.ClusterName("one")), HaveField("Profile.Name", profile), HaveField("State", fleet.Pending),
 			HaveField("LastError", ContainSubstring("profile fleet/"+other+" has the same cluster name")), HaveField("Since", Not(BeZero())))
 	}
-	g.Eventually(w.Status).WithTimeout(patience).Should(HaveLen(3))
-	g.Expect(w.Status()[0].Profile.Name).To(Equal("a"))
-	g.Expect(w.Status()[1:]).To(ConsistOf(waits("b", "a"), waits("c", "a")))
+	g.Eventually(env.Status).Should(HaveLen(3))
+	g.Expect(env.Status()[0].Profile.Name).To(Equal("a"))
+	g.Expect(env.Status()[1:]).To(ConsistOf(waits("b", "a"), waits("c", "a")))
 	g.Expect(gauges("rollcall_fleet_clusters")).To(And(HaveKeyWithValue("Ready", 1.0), HaveKeyWithValue("Pending", 2.0)))
-	g.Expect(w.ReadyCheck(1)(nil)).To(Succeed(), "the cluster is there, if by another profile")
+	g.Expect(env.ReadyCheck(1)(nil)).To(Succeed(), "duplicates do not count")
 	resp := httptest.NewRecorder()
-	w.StatusHandler().ServeHTTP(resp, httptest.NewRequest(http.MethodGet, "/fleet", nil))
+	env.StatusHandler().ServeHTTP(resp, httptest.NewRequest(http.MethodGet, "/fleet", nil))
 	g.Expect(resp.Body.String()).To(And(ContainSubstring("fleet/b"), ContainSubstring("profile fleet/a has the same cluster name"), ContainSubstring("2 Pending")))
 
 	described := second.DeepCopy()
 	described.Status.Version.Kubernetes = "v1.37.1"
-	w.list.put(described)
-	g.Eventually(w.Status).WithTimeout(patience).Should(ContainElement(And(HaveField("Profile.Name", "b"), HaveField("Version", "v1.37.1"))))
-	w.list.remove("a")
-	g.Eventually(func() string { return w.status("one").Profile.Name }).WithTimeout(patience).Should(Equal("b"))
-	g.Expect(w.Status()).To(HaveLen(2))
-	g.Expect(w.Status()[1]).To(waits("c", "b"))
+	env.source.put(described)
+	g.Eventually(env.Status).Should(ContainElement(And(HaveField("Profile.Name", "b"), HaveField("Version", "v1.37.1"))))
+	env.source.remove("a")
+	g.Eventually(func() string { return env.status("one").Profile.Name }).Should(Equal("b"))
+	g.Expect(env.Status()).To(HaveLen(2))
+	g.Expect(env.Status()[1]).To(waits("c", "b"))
 
 	renamed := profile("c", c.Config().Host)
 	renamed.Labels = map[string]string{"name": "two"}
-	w.list.put(renamed)
-	g.Eventually(w.Status).WithTimeout(patience).ShouldNot(ContainElement(HaveField("LastError", ContainSubstring("has the same cluster name"))))
-	w.list.put(profile("d", c.Config().Host))
-	w.stop()
-	g.Expect(w.Status()).To(BeEmpty())
+	env.source.put(renamed)
+	g.Eventually(env.Status).ShouldNot(ContainElement(HaveField("LastError", ContainSubstring("has the same cluster name"))))
+	env.source.put(profile("d", c.Config().Host))
+	env.stop()
+	g.Expect(env.Status()).To(BeEmpty())
 }
 
-func TestReadinessCanAskForAShareOfTheFleet(t *testing.T) {
+func TestReadyCheckShare(t *testing.T) {
 	g := NewWithT(t)
-	unread, err := fleet.New(fleet.Options{Source: newList(), Credentials: newMethod()})
+	unread, err := fleet.New(fleet.Options{Source: newFakeSource(), Credentials: newFakeMethod()})
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(unread.ReadyCheck(0)(nil)).To(MatchError(ContainSubstring("not been listed")))
 
-	w, _ := twoOfThree(t)
-	g.Expect(w.ReadyCheck(0.5)(nil)).To(Succeed())
-	g.Expect(w.ReadyCheck(2.0 / 3)(nil)).To(Succeed())
-	g.Expect(w.ReadyCheck(0.9)(nil)).To(MatchError(ContainSubstring("2 of 3 clusters are ready, need 90 %")))
+	env, _ := twoOfThree(t)
+	g.Expect(env.ReadyCheck(0.5)(nil)).To(Succeed())
+	g.Expect(env.ReadyCheck(2.0 / 3)(nil)).To(Succeed())
+	g.Expect(env.ReadyCheck(0.9)(nil)).To(MatchError(ContainSubstring("2 of 3 clusters are ready, need 90 %")))
 }
 
-func TestReadinessIsOfTheClustersThatAreToBeThere(t *testing.T) {
+func TestReadyCheckIgnoresLeaving(t *testing.T) {
 	g := NewWithT(t)
 	c := mctest.New(t)
 	ended := make(chan struct{})
-	w := start(t, []*mctest.Cluster{c}, newStartedBy(func(ctx context.Context, cl cluster.Cluster) error {
+	env := start(t, []*mctest.Cluster{c}, withClusterStart(func(ctx context.Context, cl cluster.Cluster) error {
 		defer func() { <-ended }()
 		return cl.Start(ctx)
 	}))
-	w.list.put(profile("eu", c.Config().Host))
-	g.Eventually(w.state("fleet/eu")).WithTimeout(patience).Should(Equal(fleet.Ready))
-	w.list.remove("eu")
-	g.Eventually(w.state("fleet/eu")).WithTimeout(patience).Should(Equal(fleet.Leaving))
-	g.Expect(w.ReadyCheck(1)(nil)).To(Succeed())
+	env.source.put(profile("eu", c.Config().Host))
+	g.Eventually(env.state("fleet/eu")).Should(Equal(fleet.Ready))
+	env.source.remove("eu")
+	g.Eventually(env.state("fleet/eu")).Should(Equal(fleet.Leaving))
+	g.Expect(env.ReadyCheck(1)(nil)).To(Succeed())
 	close(ended)
 }
 
-func TestStatesAreCounted(t *testing.T) {
+func TestClusterMetrics(t *testing.T) {
 	g := NewWithT(t)
 	g.Expect(gauges("rollcall_fleet_clusters")).To(BeEmpty(), "no fleet runs")
-	w, _ := twoOfThree(t)
+	env, _ := twoOfThree(t)
 	g.Expect(gauges("rollcall_fleet_clusters")).To(And(
 		HaveKeyWithValue("Ready", 2.0), HaveKeyWithValue("Backoff", 1.0), HaveKeyWithValue("Degraded", 0.0)))
 	g.Expect(gauges("rollcall_fleet_transitions_total")["Ready"]).To(BeNumerically(">=", 2))
-	w.stop()
+	env.stop()
 	g.Expect(gauges("rollcall_fleet_clusters")).To(BeEmpty())
 }
 
-// gauges returns what is scraped of a metric by state.
+// gauges returns the values of a metric by state.
 func gauges(name string) map[string]float64 {
 	families, err := ctrlmetrics.Registry.Gather()
 	if err != nil {

@@ -35,30 +35,30 @@ func TestReadyCheck(t *testing.T) {
 		t.Run(fmt.Sprintf("%d ready, %d waiting, %d leaving, share %v", tc.ready, tc.waiting, tc.leaving, tc.share), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				g := NewWithT(t)
-				letGo := make(chan struct{})
-				w := start(t, nil, withConnector(connectorFunc(func(_ context.Context, p *inventory.Profile) (*fleet.Connection, error) {
+				unblock := make(chan struct{})
+				env := start(t, nil, withConnector(connectorFunc(func(_ context.Context, p *inventory.Profile) (*fleet.Connection, error) {
 					switch {
 					case strings.HasPrefix(p.Name, "waiting"):
 						return nil, errors.New("not now")
 					case strings.HasPrefix(p.Name, "leaving"):
-						return &fleet.Connection{Cluster: undying{letGo: letGo}}, nil
+						return &fleet.Connection{Cluster: stuckCluster{unblock: unblock}}, nil
 					}
-					return &fleet.Connection{Cluster: imaginaryCluster{}}, nil
+					return &fleet.Connection{Cluster: fakeCluster{}}, nil
 				})), func(o *fleet.Options) { o.Connection.MinBackoff, o.Connection.MaxBackoff = time.Hour, time.Hour })
 				for prefix, n := range map[string]int{"ready": tc.ready, "waiting": tc.waiting, "leaving": tc.leaving} {
 					for i := range n {
-						w.list.put(profile(fmt.Sprint(prefix, i), "x"))
+						env.source.put(profile(fmt.Sprint(prefix, i), "x"))
 					}
 				}
 				synctest.Wait()
 				for i := range tc.leaving {
-					w.list.remove(fmt.Sprint("leaving", i))
+					env.source.remove(fmt.Sprint("leaving", i))
 				}
 				synctest.Wait()
-				err := w.ReadyCheck(tc.share)(nil)
+				err := env.ReadyCheck(tc.share)(nil)
 				g.Expect(err == nil).To(Equal(tc.passes), "%v", err)
-				close(letGo)
-				w.stop()
+				close(unblock)
+				env.stop()
 			})
 		})
 	}
@@ -84,14 +84,14 @@ func TestLeaderReadyCheck(t *testing.T) {
 	close(elected)
 	standby, leader := f.LeaderReadyCheck(0, never), f.LeaderReadyCheck(0, elected)
 	g.Expect(standby(nil)).To(Succeed())
-	g.Expect(leader(nil)).To(MatchError(ContainSubstring("not been listed")), "it is about to start")
+	g.Expect(leader(nil)).To(MatchError(ContainSubstring("not been listed")), "the leader must have listed")
 
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	go func() { done <- f.Start(ctx, nil) }()
-	g.Eventually(func() error { return standby(nil) }).WithTimeout(patience).Should(MatchError(ContainSubstring("not been listed")))
+	g.Eventually(func() error { return standby(nil) }).Should(MatchError(ContainSubstring("not been listed")))
 	close(listed)
-	g.Eventually(func() error { return standby(nil) }).WithTimeout(patience).Should(Succeed())
+	g.Eventually(func() error { return standby(nil) }).Should(Succeed())
 	g.Expect(leader(nil)).To(Succeed())
 	cancel()
 	g.Expect(<-done).To(Succeed())

@@ -20,13 +20,13 @@ import (
 	"github.com/rollcall-dev/rollcall/pkg/mc/mctest"
 )
 
-// headers notes those of all requests.
-type headers struct {
+// headerRecorder records the headers of all requests.
+type headerRecorder struct {
 	mu  sync.Mutex // guards all
 	all []http.Header
 }
 
-func (h *headers) wrap(rt http.RoundTripper) http.RoundTripper {
+func (h *headerRecorder) wrap(rt http.RoundTripper) http.RoundTripper {
 	return roundTripper(func(req *http.Request) (*http.Response, error) {
 		h.mu.Lock()
 		h.all = append(h.all, req.Header.Clone())
@@ -35,8 +35,8 @@ func (h *headers) wrap(rt http.RoundTripper) http.RoundTripper {
 	})
 }
 
-// of returns the values that requests have had.
-func (h *headers) of(name string) map[string]bool {
+// of returns all values of a header.
+func (h *headerRecorder) of(name string) map[string]bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	values := map[string]bool{}
@@ -50,23 +50,23 @@ type roundTripper func(*http.Request) (*http.Response, error)
 
 func (f roundTripper) RoundTrip(req *http.Request) (*http.Response, error) { return f(req) }
 
-func TestRESTOptionsChangeRequests(t *testing.T) {
+func TestRESTOptions(t *testing.T) {
 	g := NewWithT(t)
 	c := mctest.New(t)
-	c.AddToken("t", "somebody", "system:masters")
-	seen, below := &headers{}, &headers{}
+	c.AddToken("t", "user", "system:masters")
+	seen, below := &headerRecorder{}, &headerRecorder{}
 	var made *rest.Config
-	w := start(t, nil, func(o *fleet.Options) {
+	env := start(t, nil, func(o *fleet.Options) {
 		o.Connection.RESTOptions = []func(*rest.Config) error{
 			func(config *rest.Config) error {
 				config.UserAgent = "me"
-				config.Impersonate.UserName = "another"
+				config.Impersonate.UserName = "other"
 				config.QPS, config.Burst = 50, 100
 				config.ContentType = "application/json"
 				return nil
 			},
 			func(config *rest.Config) error {
-				config.WrapTransport = seen.wrap // which takes nothing away
+				config.WrapTransport = seen.wrap // does not remove authentication
 				return nil
 			},
 		}
@@ -77,62 +77,62 @@ func TestRESTOptionsChangeRequests(t *testing.T) {
 	})
 	config := c.ConfigFor("t")
 	config.Wrap(below.wrap)
-	w.method.lead(config.Host, config)
-	w.list.put(profile("eu", c.Config().Host))
-	g.Eventually(w.state("fleet/eu")).WithTimeout(patience).Should(Equal(fleet.Ready), func() string { return w.status("fleet/eu").LastError })
-	cl := w.engagements.of("fleet/eu")[0].cluster
+	env.credentials.set(config.Host, config)
+	env.source.put(profile("eu", c.Config().Host))
+	g.Eventually(env.state("fleet/eu")).Should(Equal(fleet.Ready), func() string { return env.status("fleet/eu").LastError })
+	cl := env.aware.of("fleet/eu")[0].cluster
 	g.Expect(names(t, g, cl)).To(BeEmpty())
 	g.Expect(seen.of("User-Agent")).To(And(HaveLen(1), HaveKey("me")))
 	g.Expect(below.of("User-Agent")).To(HaveKey("me"))
-	g.Expect(seen.of("Impersonate-User")).To(And(HaveLen(1), HaveKey("another")))
+	g.Expect(seen.of("Impersonate-User")).To(And(HaveLen(1), HaveKey("other")))
 	for _, config := range []*rest.Config{made, cl.GetConfig()} {
 		g.Expect(config).To(And(HaveField("QPS", BeEquivalentTo(50)), HaveField("Burst", 100), HaveField("ContentType", "application/json")))
 	}
 }
 
-func TestClientsAreNotLimitedUnlessSomebodySaysSo(t *testing.T) {
+func TestDefaultQPS(t *testing.T) {
 	for _, tc := range []struct {
 		name      string
 		qps, want float32
 	}{
-		{"nobody does", 0, -1},
-		{"the credential method does", 20, 20},
+		{"not set", 0, -1},
+		{"set by the credential method", 20, 20},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			g := NewWithT(t)
 			c := mctest.New(t)
-			w := start(t, nil)
+			env := start(t, nil)
 			config := c.Config()
 			config.QPS = tc.qps
-			w.method.lead(config.Host, config)
-			w.list.put(profile("eu", config.Host))
-			g.Eventually(w.state("fleet/eu")).WithTimeout(patience).Should(Equal(fleet.Ready))
-			g.Expect(w.engagements.of("fleet/eu")[0].cluster.GetConfig().QPS).To(Equal(tc.want))
+			env.credentials.set(config.Host, config)
+			env.source.put(profile("eu", config.Host))
+			g.Eventually(env.state("fleet/eu")).Should(Equal(fleet.Ready))
+			g.Expect(env.aware.of("fleet/eu")[0].cluster.GetConfig().QPS).To(Equal(tc.want))
 		})
 	}
 }
 
-func TestARESTOptionThatCannotWorkIsAnError(t *testing.T) {
+func TestForbiddenRESTOptions(t *testing.T) {
 	for _, tc := range []struct {
 		name   string
 		change func(config *rest.Config) error
 		want   string
 	}{
-		{"one that fails", func(*rest.Config) error { return errors.New("no way") }, "no way"},
-		{"another host", func(c *rest.Config) error { c.Host = "https://elsewhere"; return nil }, "must not change Host"},
-		{"another path", func(c *rest.Config) error { c.APIPath = "/other"; return nil }, "must not change APIPath"},
-		{"no TLS verification", func(c *rest.Config) error { c.Insecure = !c.Insecure; return nil }, "must not change TLSClientConfig"},
-		{"no compression", func(c *rest.Config) error { c.DisableCompression = !c.DisableCompression; return nil }, "must not change DisableCompression"},
-		{"a transport", func(c *rest.Config) error { c.Transport = http.DefaultTransport; return nil }, "must not change Transport"},
-		{"a dialer", func(c *rest.Config) error { c.Dial = (&net.Dialer{}).DialContext; return nil }, "must not change Dial"},
-		{"a proxy", func(c *rest.Config) error { c.Proxy = http.ProxyFromEnvironment; return nil }, "must not change Proxy"},
+		{"it fails", func(*rest.Config) error { return errors.New("failed") }, "failed"},
+		{"Host", func(c *rest.Config) error { c.Host = "https://elsewhere"; return nil }, "must not change Host"},
+		{"APIPath", func(c *rest.Config) error { c.APIPath = "/other"; return nil }, "must not change APIPath"},
+		{"TLSClientConfig", func(c *rest.Config) error { c.Insecure = !c.Insecure; return nil }, "must not change TLSClientConfig"},
+		{"DisableCompression", func(c *rest.Config) error { c.DisableCompression = !c.DisableCompression; return nil }, "must not change DisableCompression"},
+		{"Transport", func(c *rest.Config) error { c.Transport = http.DefaultTransport; return nil }, "must not change Transport"},
+		{"Dial", func(c *rest.Config) error { c.Dial = (&net.Dialer{}).DialContext; return nil }, "must not change Dial"},
+		{"Proxy", func(c *rest.Config) error { c.Proxy = http.ProxyFromEnvironment; return nil }, "must not change Proxy"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			g := NewWithT(t)
 			c := mctest.New(t)
-			w := start(t, []*mctest.Cluster{c}, func(o *fleet.Options) { o.Connection.RESTOptions = []func(*rest.Config) error{tc.change} })
-			w.list.put(profile("eu", c.Config().Host))
-			g.Eventually(func() string { return w.status("fleet/eu").LastError }).WithTimeout(patience).Should(
+			env := start(t, []*mctest.Cluster{c}, func(o *fleet.Options) { o.Connection.RESTOptions = []func(*rest.Config) error{tc.change} })
+			env.source.put(profile("eu", c.Config().Host))
+			g.Eventually(func() string { return env.status("fleet/eu").LastError }).Should(
 				And(HavePrefix("REST option: "), ContainSubstring(tc.want)))
 			g.Expect(c.Connections()).To(BeZero())
 		})

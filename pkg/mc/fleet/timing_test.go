@@ -24,30 +24,30 @@ import (
 	"github.com/rollcall-dev/rollcall/pkg/mc/multicluster"
 )
 
-func TestAClusterIsDegradedByAsManyFailuresAsTheThresholdSays(t *testing.T) {
+func TestFailureThreshold(t *testing.T) {
 	for _, threshold := range []int{0, 1, 2, 5} {
 		t.Run(fmt.Sprint(threshold), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				g := NewWithT(t)
 				var down atomic.Bool
 				var failures, before atomic.Int32
-				var w *world
-				w = start(t, nil, func(o *fleet.Options) { o.Connection.Probe.FailureThreshold = threshold },
+				var env *testEnv
+				env = start(t, nil, func(o *fleet.Options) { o.Connection.Probe.FailureThreshold = threshold },
 					withConnector(connectorFunc(func(context.Context, *inventory.Profile) (*fleet.Connection, error) {
-						return &fleet.Connection{Cluster: imaginaryCluster{}, Probe: func(context.Context) (string, error) {
+						return &fleet.Connection{Cluster: fakeCluster{}, Probe: func(context.Context) (string, error) {
 							if !down.Load() {
 								return "u", nil
 							}
 							failures.Add(1)
-							if w.state("fleet/eu")() == fleet.Ready && len(w.engagements.healthOf("fleet/eu")) == 0 {
+							if env.state("fleet/eu")() == fleet.Ready && len(env.aware.healthOf("fleet/eu")) == 0 {
 								before.Add(1)
 							}
 							return "", errors.New("down")
 						}}, nil
 					})))
-				w.list.put(profile("eu", "x"))
+				env.source.put(profile("eu", "x"))
 				synctest.Wait()
-				g.Expect(w.state("fleet/eu")()).To(Equal(fleet.Ready))
+				g.Expect(env.state("fleet/eu")()).To(Equal(fleet.Ready))
 				want := threshold
 				if want == 0 {
 					want = 3
@@ -63,72 +63,72 @@ func TestAClusterIsDegradedByAsManyFailuresAsTheThresholdSays(t *testing.T) {
 				until(func() bool { return int(failures.Load()) == want-1 })
 				down.Store(false)
 				time.Sleep(20 * time.Second)
-				g.Expect(w.engagements.healthOf("fleet/eu")).To(BeEmpty(), "one failure less is nothing")
+				g.Expect(env.aware.healthOf("fleet/eu")).To(BeEmpty(), "one failure less than the threshold")
 				failures.Store(0)
 				before.Store(0)
 
 				down.Store(true)
-				until(func() bool { return w.state("fleet/eu")() != fleet.Ready })
-				g.Expect(w.engagements.healthOf("fleet/eu")).To(Equal([]bool{false}))
-				g.Expect(w.state("fleet/eu")()).To(Equal(fleet.Degraded))
+				until(func() bool { return env.state("fleet/eu")() != fleet.Ready })
+				g.Expect(env.aware.healthOf("fleet/eu")).To(Equal([]bool{false}))
+				g.Expect(env.state("fleet/eu")()).To(Equal(fleet.Degraded))
 				g.Expect(failures.Load()).To(BeEquivalentTo(want))
 				g.Expect(before.Load()).To(BeEquivalentTo(want))
-				w.stop()
+				env.stop()
 			})
 		})
 	}
 }
 
-func TestARejectedCredentialIsAFailureOnlyIfNoOtherIsFound(t *testing.T) {
+func TestUnauthorizedProbeReconnects(t *testing.T) {
 	for _, tc := range []struct {
 		name string
 		err  error
-		want fleet.State // while the access is looked for
+		want fleet.State // while credentials are resolved again
 	}{
-		{"a rejected credential", apierrors.NewUnauthorized("no"), fleet.Ready},
-		{"any other failure", errors.New("down"), fleet.Degraded},
+		{"401", apierrors.NewUnauthorized("no"), fleet.Ready},
+		{"other error", errors.New("down"), fleet.Degraded},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				g := NewWithT(t)
 				var engaged atomic.Bool
-				w := start(t, nil, func(o *fleet.Options) { o.Connection.Probe.FailureThreshold = 1 }, withConnector(scene{
+				env := start(t, nil, func(o *fleet.Options) { o.Connection.Probe.FailureThreshold = 1 }, withConnector(fakeConnector{
 					connect: func(context.Context, *inventory.Profile) error {
 						if engaged.Load() {
 							time.Sleep(5 * time.Second)
 						}
 						return nil
 					},
-					probe: laterOn(tc.err),
+					probe: failLater(tc.err),
 				}))
-				w.list.put(profile("eu", "x"))
+				env.source.put(profile("eu", "x"))
 				synctest.Wait()
 				engaged.Store(true)
-				time.Sleep(12 * time.Second) // there has been a probe
+				time.Sleep(12 * time.Second) // one probe was sent
 				synctest.Wait()
-				g.Expect(w.state("fleet/eu")()).To(Equal(tc.want))
+				g.Expect(env.state("fleet/eu")()).To(Equal(tc.want))
 				time.Sleep(5 * time.Second)
 				synctest.Wait()
-				g.Expect(w.state("fleet/eu")()).To(Equal(fleet.Degraded))
-				w.stop()
+				g.Expect(env.state("fleet/eu")()).To(Equal(fleet.Degraded))
+				env.stop()
 			})
 		})
 	}
 }
 
-// notebook is a logger's output.
-type notebook struct {
+// logRecorder records the lines of a logger.
+type logRecorder struct {
 	mu    sync.Mutex // guards lines
 	lines []string
 }
 
-func (n *notebook) write(prefix, args string) {
+func (n *logRecorder) write(prefix, args string) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.lines = append(n.lines, prefix+args)
 }
 
-func (n *notebook) with(part string) (lines []string) {
+func (n *logRecorder) with(part string) (lines []string) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	for _, line := range n.lines {
@@ -139,61 +139,61 @@ func (n *notebook) with(part string) (lines []string) {
 	return lines
 }
 
-// undying is a cluster that does not keep to its context.
-type undying struct {
-	imaginaryCluster
-	letGo chan struct{}
+// stuckCluster is a fake cluster that ignores its context.
+type stuckCluster struct {
+	fakeCluster
+	unblock chan struct{}
 }
 
-func (u undying) Start(context.Context) error {
-	<-u.letGo
+func (u stuckCluster) Start(context.Context) error {
+	<-u.unblock
 	return nil
 }
 
-func TestAClusterThatDoesNotEndIsWaitedForNoLongerThanALimit(t *testing.T) {
+func TestDisengageTimeout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := NewWithT(t)
-		letGo := make(chan struct{})
-		lines := &notebook{}
+		unblock := make(chan struct{})
+		lines := &logRecorder{}
 		ctx := log.IntoContext(t.Context(), funcr.New(lines.write, funcr.Options{}))
-		w := startIn(ctx, t, nil, func(e *engagements) multicluster.Aware { return e },
+		env := startIn(ctx, t, nil, func(e *awareRecorder) multicluster.Aware { return e },
 			func(o *fleet.Options) { o.Connection.ConnectTimeout = 30 * time.Second },
 			withConnector(connectorFunc(func(context.Context, *inventory.Profile) (*fleet.Connection, error) {
-				return &fleet.Connection{Cluster: undying{letGo: letGo}}, nil
+				return &fleet.Connection{Cluster: stuckCluster{unblock: unblock}}, nil
 			})))
-		w.list.put(profile("eu", "x"))
+		env.source.put(profile("eu", "x"))
 		synctest.Wait()
-		w.list.remove("eu")
+		env.source.remove("eu")
 		time.Sleep(30*time.Second - time.Nanosecond)
 		synctest.Wait()
-		g.Expect(w.state("fleet/eu")()).To(Equal(fleet.Leaving))
+		g.Expect(env.state("fleet/eu")()).To(Equal(fleet.Leaving))
 		time.Sleep(2 * time.Second)
 		synctest.Wait()
-		g.Expect(w.state("fleet/eu")()).To(BeEmpty())
+		g.Expect(env.state("fleet/eu")()).To(BeEmpty())
 		g.Expect(lines.with("Timed out stopping cluster")).To(ConsistOf(And(
 			ContainSubstring(`"cluster"="fleet/eu"`), ContainSubstring(`"duration"="30s"`))))
 		g.Expect(lines.with("Cluster disengaged")).To(BeEmpty())
-		close(letGo)
-		w.stop()
+		close(unblock)
+		env.stop()
 	})
 }
 
-func TestRetriesAreSpread(t *testing.T) {
+func TestRetryJitter(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := NewWithT(t)
 		var mu sync.Mutex
 		tries := map[string][]time.Time{}
-		w := start(t, nil, defaultBackoff, withConnector(connectorFunc(func(_ context.Context, p *inventory.Profile) (*fleet.Connection, error) {
+		env := start(t, nil, defaultBackoff, withConnector(connectorFunc(func(_ context.Context, p *inventory.Profile) (*fleet.Connection, error) {
 			mu.Lock()
 			defer mu.Unlock()
 			tries[p.Name] = append(tries[p.Name], time.Now())
 			return nil, errors.New("down")
 		})))
 		for i := range 100 {
-			w.list.put(profile(fmt.Sprint(i), "x"))
+			env.source.put(profile(fmt.Sprint(i), "x"))
 		}
 		time.Sleep(10 * time.Second)
-		w.stop()
+		env.stop()
 		g.Expect(tries).To(HaveLen(100))
 		for n, delay := range []time.Duration{time.Second, 2 * time.Second, 4 * time.Second} {
 			different := map[time.Duration]bool{}

@@ -57,7 +57,7 @@ const resetAfter = 5 * time.Minute
 // its scheme.
 func (r *providerRunnable) Start(ctx context.Context) error {
 	ctx = multicluster.WithScheme(log.IntoContext(ctx, r.log), r.scheme)
-	backoff := retry.Backoff()
+	backoff := retry.Backoff(time.Second, time.Minute)
 	for {
 		started := time.Now()
 		err := r.provider.Start(ctx, r.aware)
@@ -65,7 +65,7 @@ func (r *providerRunnable) Start(ctx context.Context) error {
 			return err
 		}
 		if time.Since(started) >= resetAfter {
-			backoff = retry.Backoff()
+			backoff = retry.Backoff(time.Second, time.Minute)
 		}
 		delay := backoff.Step()
 		r.log.Error(err, "Provider failed, restarting", "retryAfter", delay.Round(time.Millisecond).String())

@@ -1,7 +1,7 @@
 // Copyright The Rollcall Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package identity compares clusters and reads who they are.
+// Package identity reads and compares the identities of clusters.
 package identity
 
 import (
@@ -50,6 +50,8 @@ func (i Identity) Conflicts(other Identity) bool {
 // String returns the identity for logs.
 func (i Identity) String() string {
 	switch {
+	case i.UID != "" && i.ClusterID != "":
+		return "UID " + i.UID + " (ClusterID " + i.ClusterID + ")"
 	case i.UID != "":
 		return "UID " + i.UID
 	case i.ClusterID != "":

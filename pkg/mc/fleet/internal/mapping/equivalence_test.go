@@ -128,7 +128,7 @@ func values(mappings ...*meta.RESTMapping) []meta.RESTMapping {
 	return all
 }
 
-func TestItAnswersAsTheMapperOfControllerRuntimeDoes(t *testing.T) {
+func TestEqualsDynamicRESTMapper(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := drawServer(t)
 		ours := s.mapper(t, &store{})

@@ -31,7 +31,7 @@ func has(m *Mapper, kind schema.GroupKind, versions ...string) error {
 	return err
 }
 
-func TestItAsksForWhatIsNeeded(t *testing.T) {
+func TestRequestsPerLookup(t *testing.T) {
 	both := map[string]int{"/api": 1, "/apis": 1}
 	for _, test := range []struct {
 		name   string
@@ -62,7 +62,7 @@ func TestItAsksForWhatIsNeeded(t *testing.T) {
 	}
 }
 
-func TestTheServersOrderDecidesAmongSeveral(t *testing.T) {
+func TestServerOrderWins(t *testing.T) {
 	for _, old := range []bool{false, true} {
 		g := NewWithT(t)
 		s := kubernetes(old)
@@ -76,7 +76,7 @@ func TestTheServersOrderDecidesAmongSeveral(t *testing.T) {
 	}
 }
 
-func TestOfKindsThatAreTheSameTheLastIsTaken(t *testing.T) {
+func TestLastOfEqualKindsWins(t *testing.T) {
 	g := NewWithT(t)
 	s := kubernetes(false)
 	for _, order := range [][]string{{"a", "b"}, {"b", "a"}} {
@@ -87,7 +87,7 @@ func TestOfKindsThatAreTheSameTheLastIsTaken(t *testing.T) {
 	}
 }
 
-func TestAKindIsFoundFromTheMomentItIsServed(t *testing.T) {
+func TestNewKindIsFoundAtOnce(t *testing.T) {
 	for name, lookup := range map[string]func(m *Mapper) error{
 		"RESTMapping":           func(m *Mapper) error { return has(m, widget) },
 		"RESTMapping, versions": func(m *Mapper) error { return has(m, widget, "v1", "v2") },
@@ -134,7 +134,7 @@ func TestAKindIsFoundFromTheMomentItIsServed(t *testing.T) {
 	})
 }
 
-func TestWhatIsMissingIsAskedForInABurstThenOnceASecond(t *testing.T) {
+func TestMissingKindRateLimit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := NewWithT(t)
 		s := kubernetes(false)
@@ -162,7 +162,7 @@ func TestWhatIsMissingIsAskedForInABurstThenOnceASecond(t *testing.T) {
 	})
 }
 
-func TestWhatIsGoneIsKnownUntilTheClusterIsAskedAnew(t *testing.T) {
+func TestRemovedKind(t *testing.T) {
 	for _, old := range []bool{false, true} {
 		g := NewWithT(t)
 		s := kubernetes(old)
@@ -177,7 +177,7 @@ func TestWhatIsGoneIsKnownUntilTheClusterIsAskedAnew(t *testing.T) {
 	}
 }
 
-func TestAnErrorOfTheServerIsReportedAndNotRemembered(t *testing.T) {
+func TestServerError(t *testing.T) {
 	g := NewWithT(t)
 	s := kubernetes(false)
 	m := s.mapper(t, &store{})
@@ -196,7 +196,7 @@ func TestAnErrorOfTheServerIsReportedAndNotRemembered(t *testing.T) {
 	g.Expect(has(nothing.mapper(t, &store{}), widget)).To(MatchError(ContainSubstring("serves nothing")))
 }
 
-func TestAnAggregatedAPIThatIsUnavailableConcernsItsGroupAlone(t *testing.T) {
+func TestUnavailableAggregatedAPI(t *testing.T) {
 	stale := served
 	stale.stale = true
 	for _, old := range []bool{false, true} {

@@ -16,9 +16,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 )
 
-// TestItMapsWhatARealServerServes compares all mappings of a kube-apiserver with
+// TestRealAPIServer compares all mappings of a kube-apiserver with
 // those of controller-runtime's mapper.
-func TestItMapsWhatARealServerServes(t *testing.T) {
+func TestRealAPIServer(t *testing.T) {
 	assets := os.Getenv("KUBEBUILDER_ASSETS")
 	if assets == "" {
 		t.Skip("KUBEBUILDER_ASSETS is not set: not compared on a real kube-apiserver")

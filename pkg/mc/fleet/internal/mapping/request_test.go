@@ -55,7 +55,7 @@ func TestLookupsShareOneRequest(t *testing.T) {
 	}
 }
 
-func TestLookupsThatFindSomethingDoNotWait(t *testing.T) {
+func TestKnownKindsDoNotWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := NewWithT(t)
 		s := kubernetes(false)
@@ -74,7 +74,7 @@ func TestLookupsThatFindSomethingDoNotWait(t *testing.T) {
 	})
 }
 
-func TestAnAnswerFromBeforeALookupProvesNothing(t *testing.T) {
+func TestEarlierRequestIsNoProof(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := NewWithT(t)
 		s := kubernetes(false)
@@ -94,7 +94,7 @@ func TestAnAnswerFromBeforeALookupProvesNothing(t *testing.T) {
 	})
 }
 
-func TestAServerThatHangsIsGivenUp(t *testing.T) {
+func TestRequestTimeout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := NewWithT(t)
 		s := kubernetes(false)
@@ -108,7 +108,7 @@ func TestAServerThatHangsIsGivenUp(t *testing.T) {
 	})
 }
 
-func TestARequestThatPanicsHoldsUpNobody(t *testing.T) {
+func TestPanicInTransport(t *testing.T) {
 	g := NewWithT(t)
 	s := kubernetes(true)
 	m := s.mapper(t, &store{})
@@ -119,7 +119,7 @@ func TestARequestThatPanicsHoldsUpNobody(t *testing.T) {
 	g.Expect(has(m, deployment)).To(Succeed())
 }
 
-func TestMappersAreUsedWhileServersChange(t *testing.T) {
+func TestConcurrentChanges(t *testing.T) {
 	shared := &store{}
 	kinds := []schema.GroupKind{deployment, widget, gadget, {Kind: "Pod"}, {Group: "autoscaling", Kind: "Scale"}}
 	var all sync.WaitGroup

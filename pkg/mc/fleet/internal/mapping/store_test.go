@@ -22,7 +22,7 @@ func (i *interned[T]) len() int {
 	return len(i.values)
 }
 
-func TestClustersThatServeTheSameShareAll(t *testing.T) {
+func TestEqualClustersShareAll(t *testing.T) {
 	for _, old := range []bool{false, true} {
 		g := NewWithT(t)
 		in := &store{}
@@ -38,7 +38,7 @@ func TestClustersThatServeTheSameShareAll(t *testing.T) {
 	}
 }
 
-func TestAKindOfOneClusterIsSeenThereAndLeavesTheOthersAlone(t *testing.T) {
+func TestKindOfOneCluster(t *testing.T) {
 	g := NewWithT(t)
 	in := &store{}
 	servers := []*server{kubernetes(false), kubernetes(false), kubernetes(false)}
@@ -64,7 +64,7 @@ func TestAKindOfOneClusterIsSeenThereAndLeavesTheOthersAlone(t *testing.T) {
 	g.Expect(mappers[1].known.Load().catalog).To(BeIdenticalTo(common.catalog), "it is like the others again")
 }
 
-func TestWhatMappingDoesNotNeedDoesNotKeepClustersApart(t *testing.T) {
+func TestIrrelevantFieldsAreIgnored(t *testing.T) {
 	g := NewWithT(t)
 	in := &store{}
 	list := []metav1.APIResource{resource("widgets", "Widget"), resource("gadgets", "Gadget"), resource("things", "Thing")}
@@ -92,7 +92,7 @@ func TestWhatMappingDoesNotNeedDoesNotKeepClustersApart(t *testing.T) {
 	g.Expect(m.known.Load().catalog).NotTo(BeIdenticalTo(catalogs[0]))
 }
 
-func TestWhatNobodyUsesIsForgotten(t *testing.T) {
+func TestUnusedValuesAreFreed(t *testing.T) {
 	g := NewWithT(t)
 	in := &store{}
 	stays, leaves := kubernetes(false), kubernetes(false)
@@ -117,7 +117,7 @@ func TestWhatNobodyUsesIsForgotten(t *testing.T) {
 	g.Eventually(size).Should(Equal([3]int{}))
 }
 
-func TestADocumentThatIsNoneIsAnError(t *testing.T) {
+func TestInvalidDocument(t *testing.T) {
 	g := NewWithT(t)
 	in := &store{}
 	for _, path := range []string{corePath, groupsPath} {

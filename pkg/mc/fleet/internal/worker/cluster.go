@@ -4,6 +4,7 @@
 package worker
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"sync"
@@ -37,7 +38,8 @@ type Cluster struct {
 
 	// The worker's goroutine owns what follows.
 	identity identity.Identity
-	switches int // how often the connection was switched
+	verified bool // the identity's UID was read over the current connection
+	switches int  // how often the connection was switched
 	started  bool
 	stopped  chan struct{} // closed when Start has returned
 	err      error         // why it returned, set before stopped is closed
@@ -46,7 +48,7 @@ type Cluster struct {
 // newCluster returns a cluster that has the slot under which it was connected, and
 // the share of that slot for the goroutine that engages it.
 func (w *Worker) newCluster(profile *inventory.Profile, conn Connection, id identity.Identity, slot *admission.Slot) (*Cluster, *admission.Share) {
-	c := &Cluster{name: w.name, connection: conn, identity: id, stopped: make(chan struct{})}
+	c := &Cluster{name: w.name, connection: conn, identity: id, verified: id.UID != "", stopped: make(chan struct{})}
 	c.profile.Store(profile)
 	c.ctx, c.cancel = context.WithCancel(w.ctx)
 	starts, engaging := admission.NewStarts(c.ctx, w.Limiter, slot, w.ConnectTimeout, func(ctx context.Context) error {
@@ -117,12 +119,19 @@ func (c *Cluster) switchTo(next Connection, id identity.Identity) bool {
 	if !id.Matches(c.identity) || !c.connection.Switch(next) {
 		return false
 	}
-	if id.UID == "" {
-		id.UID = c.identity.UID // to be compared when it can be read again
-	}
-	c.identity = id
 	c.switches++
+	c.verified = false
+	c.learn(id.UID)
+	c.identity.ClusterID = cmp.Or(id.ClusterID, c.identity.ClusterID)
 	return true
+}
+
+// learn notes the UID that was read over the current connection. One that cannot be
+// read now, "", is compared when it can be read again.
+func (c *Cluster) learn(uid string) {
+	if uid != "" {
+		c.identity.UID, c.verified = uid, true
+	}
 }
 
 // confirm reports whether the next connection is equal to the current one and leads
@@ -134,6 +143,7 @@ func (c *Cluster) confirm(next Connection, id identity.Identity) bool {
 	if !id.Matches(c.identity) && (c.connection.Config() != nil || id.Conflicts(c.identity)) {
 		return false
 	}
+	c.learn(id.UID)
 	return c.adoptClusterID(id.ClusterID)
 }
 
@@ -143,7 +153,7 @@ func (c *Cluster) adoptClusterID(id string) bool {
 	if id == "" {
 		return true // it may be missing for a short time
 	}
-	if c.identity.UID == "" && c.identity.ClusterID != "" && c.identity.ClusterID != id {
+	if !c.verified && c.identity.ClusterID != "" && c.identity.ClusterID != id {
 		return false
 	}
 	c.identity.ClusterID = id

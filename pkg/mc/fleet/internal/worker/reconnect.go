@@ -65,8 +65,9 @@ func (s *session) cancelReconnect() {
 	}
 	s.reconnect = nil
 	close(r.canceled)
-	s.worker.endAttempt(r.attempt)
+	r.attempt.cancel(nil)
 	<-r.done
+	s.worker.endAttempt(r.attempt) // no goroutine uses its timer any more
 }
 
 // connectAgain connects an engaged cluster with the attempt's profile. It waits for

@@ -13,6 +13,7 @@ import (
 
 	"github.com/rollcall-dev/rollcall/pkg/inventory"
 	"github.com/rollcall-dev/rollcall/pkg/mc/fleet/internal/identity"
+	"github.com/rollcall-dev/rollcall/pkg/mc/internal/retry"
 )
 
 // session is the time in which a cluster is engaged. The worker's goroutine owns
@@ -45,7 +46,7 @@ func (w *Worker) serve(cl *Cluster) error {
 	profile := cl.Profile()
 	s := &session{
 		worker: w, cluster: cl, tried: accessKey(profile), profileUID: profile.UID,
-		backoff: NewBackoff(w.MinBackoff, w.MaxBackoff),
+		backoff: retry.Backoff(w.MinBackoff, w.MaxBackoff),
 	}
 	s.health = newHealth(w, cl)
 	defer s.health.stop()
@@ -80,7 +81,7 @@ func (s *session) profileChanged() error {
 	profile := s.worker.Profile()
 	if s.worker.recheck.Swap(false) || accessKey(profile) != s.tried {
 		s.cluster.setProfile(profile)
-		s.backoff = NewBackoff(s.worker.MinBackoff, s.worker.MaxBackoff)
+		s.backoff = retry.Backoff(s.worker.MinBackoff, s.worker.MaxBackoff)
 		s.startReconnect()
 		return nil
 	}
@@ -127,8 +128,8 @@ func (s *session) identified(uid string) error {
 	if uid != "" && known.UID != "" && uid != known.UID {
 		return &identityError{old: known, new: identity.Identity{UID: uid}}
 	}
-	if uid != "" && known.UID == "" { // it can be read only now
-		s.cluster.identity.UID = uid
+	if uid != "" && !s.cluster.verified { // it can be read only now
+		s.cluster.learn(uid)
 		s.worker.setConnection(s.cluster.connection, uid)
 	}
 	s.recovered()
@@ -224,7 +225,6 @@ func (s *session) reconnected(result reconnectResult) error {
 		result.connection.Release()
 		w.log.Info("Profile recreated, same cluster")
 	case s.cluster.switchTo(result.connection, result.identity):
-		w.setConnection(s.cluster.connection, s.cluster.identity.UID)
 		w.log.Info("Switched cluster connection", "server", s.cluster.connection.Server(), "provider", s.cluster.connection.Provider())
 	case result.identity.Matches(s.cluster.identity):
 		result.connection.Release()
@@ -233,6 +233,7 @@ func (s *session) reconnected(result reconnectResult) error {
 		result.connection.Release()
 		return &identityError{old: s.cluster.identity, new: result.identity}
 	}
+	w.setConnection(s.cluster.connection, s.cluster.identity.UID)
 	s.accessErr, s.unauthorized, s.profileUID = nil, nil, profile.UID
 	s.recovered() // it has just responded
 	return nil

@@ -4,11 +4,13 @@
 package worker
 
 import (
+	"container/list"
 	"sync"
 	"time"
 
 	"k8s.io/apimachinery/pkg/util/wait"
 
+	"github.com/rollcall-dev/rollcall/pkg/mc/internal/retry"
 	"github.com/rollcall-dev/rollcall/pkg/mc/multicluster"
 )
 
@@ -29,31 +31,23 @@ type Throttle struct {
 	used      bool      // by a worker before
 }
 
-// NewThrottle returns a Throttle with delays between min and max.
-func NewThrottle(min, max time.Duration) *Throttle {
-	t := &Throttle{min: min, max: max}
+// NewThrottle returns a Throttle with delays from the first to the limit.
+func NewThrottle(first, limit time.Duration) *Throttle {
+	t := &Throttle{min: first, max: limit}
 	t.Reset()
 	return t
 }
 
-// NewBackoff returns delays that double from min to max, with 20 % jitter.
-func NewBackoff(min, max time.Duration) wait.Backoff {
-	return wait.Backoff{Duration: min, Factor: 2, Jitter: 0.2, Steps: 32, Cap: max}
-}
-
-// Begin returns how long a new worker has to wait. To add a profile again counts
-// as a change.
-func (t *Throttle) Begin(now time.Time) (delay time.Duration) {
-	if t.used {
-		delay = t.UntilChange(now)
-		t.FollowChange(now.Add(delay))
-	}
+// Begin is called by each new worker. It reports whether the worker follows a
+// change: to add a profile again counts as one.
+func (t *Throttle) Begin() (isChange bool) {
+	isChange = t.used
 	t.used = true
-	return delay
+	return isChange
 }
 
 // Reset makes the next failure wait for the shortest delay.
-func (t *Throttle) Reset() { t.failures = NewBackoff(t.min, t.max) }
+func (t *Throttle) Reset() { t.failures = retry.Backoff(t.min, t.max) }
 
 // Failed returns the delay after a failure.
 func (t *Throttle) Failed() time.Duration { return t.failures.Step() }
@@ -64,7 +58,7 @@ func (t *Throttle) UntilChange(now time.Time) time.Duration { return max(0, t.ne
 // FollowChange notes that a change is followed now.
 func (t *Throttle) FollowChange(now time.Time) {
 	if t.IsIdle(now) {
-		t.immediate, t.changes = immediateChanges, NewBackoff(t.min, t.max)
+		t.immediate, t.changes = immediateChanges, retry.Backoff(t.min, t.max)
 	}
 	t.Reset()
 	t.immediate--
@@ -84,35 +78,42 @@ type Throttles struct {
 
 	mu     sync.Mutex // guards what follows
 	byName map[multicluster.ClusterName]*throttleUse
-	unused []*throttleUse // in the order of their last use
+	unused list.List // of those without users, in the order of their last use
 }
 
+// throttleUse is a Throttle and who uses it.
 type throttleUse struct {
 	name     multicluster.ClusterName
 	throttle *Throttle
 	users    int
 	lastUse  time.Time
+	unused   *list.Element // nil if there are users
 }
 
-// NewThrottles returns Throttles with delays between min and max.
-func NewThrottles(min, max time.Duration) *Throttles {
-	return &Throttles{min: min, max: max, byName: map[multicluster.ClusterName]*throttleUse{}}
+// NewThrottles returns Throttles with delays from the first to the limit.
+func NewThrottles(first, limit time.Duration) *Throttles {
+	return &Throttles{min: first, max: limit, byName: map[multicluster.ClusterName]*throttleUse{}}
 }
 
 // Acquire returns the Throttle of the name. It must be released.
 func (t *Throttles) Acquire(name multicluster.ClusterName, now time.Time) *Throttle {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	for len(t.unused) > 0 && now.Sub(t.unused[0].lastUse) > t.max {
-		if old := t.unused[0]; old.users == 0 && now.Sub(old.lastUse) > t.max {
-			delete(t.byName, old.name)
+	for first := t.unused.Front(); first != nil; first = t.unused.Front() {
+		old := first.Value.(*throttleUse)
+		if now.Sub(old.lastUse) <= t.max || !old.throttle.IsIdle(now) {
+			break
 		}
-		t.unused = t.unused[1:]
+		t.unused.Remove(first)
+		delete(t.byName, old.name)
 	}
 	use := t.byName[name]
 	if use == nil {
 		use = &throttleUse{name: name, throttle: NewThrottle(t.min, t.max)}
 		t.byName[name] = use
+	} else if use.unused != nil {
+		t.unused.Remove(use.unused)
+		use.unused = nil
 	}
 	use.users++
 	return use.throttle
@@ -126,6 +127,6 @@ func (t *Throttles) Release(name multicluster.ClusterName, now time.Time) {
 	use.users--
 	use.lastUse = now
 	if use.users == 0 {
-		t.unused = append(t.unused, use)
+		use.unused = t.unused.PushBack(use)
 	}
 }

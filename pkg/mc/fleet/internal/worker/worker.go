@@ -44,7 +44,7 @@ type Worker struct {
 	*Options
 	name     multicluster.ClusterName
 	log      logr.Logger
-	throttle *Throttle // used by Run
+	throttle *Throttle // used by Run, after the previous worker's Run
 
 	ctx  context.Context // ends when the profile is removed or the fleet stops
 	stop context.CancelFunc
@@ -55,7 +55,7 @@ type Worker struct {
 	recheck atomic.Bool                       // credentials may have changed
 	attempt atomic.Pointer[attempt]           // under way, nil if there is none
 	engaged atomic.Pointer[Cluster]           // nil if there is none
-	status  atomic.Pointer[Status]            // written by Run's goroutine, and by the limiter while that waits
+	status  atomic.Pointer[Status]            // written by Run's goroutine
 }
 
 // New returns a worker. It does nothing before Run.
@@ -117,12 +117,14 @@ func (w *Worker) Run(previous *Worker) {
 		<-previous.done
 	}
 	priority := admission.New
-	if delay := w.throttle.Begin(w.Clock.Now()); delay > 0 {
-		err := errors.New("profile was added again too soon")
-		w.setStatus(Backoff, Added, err.Error(), func(log logr.Logger) {
-			log.Info("Profile added too often, waiting before connecting", "retryAfter", rounded(delay))
-		})
-		w.waitRetry(w.Profile(), delay, false)
+	if w.throttle.Begin() {
+		delay := w.throttle.UntilChange(w.Clock.Now())
+		if delay > 0 {
+			w.setStatus(Backoff, Added, "the profile was removed and added again too often", func(log logr.Logger) {
+				log.Info("Profile removed and added too often, waiting before connecting", "retryAfter", rounded(delay))
+			})
+		}
+		w.waitRetry(w.Profile(), delay, true)
 	}
 	for w.ctx.Err() == nil {
 		slot, err := w.Limiter.Acquire(w.ctx, priority, w.waitingForSlot)
@@ -200,6 +202,9 @@ func (w *Worker) waitRetry(used *inventory.Profile, delay time.Duration, changed
 				waiting = sooner > 0
 			}
 		}
+	}
+	if w.ctx.Err() != nil {
+		return false
 	}
 	if changed {
 		w.throttle.FollowChange(w.Clock.Now())

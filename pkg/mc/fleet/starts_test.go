@@ -22,31 +22,31 @@ import (
 	"github.com/rollcall-dev/rollcall/pkg/mc/multicluster"
 )
 
-// lateStarts starts a fleet of n imaginary clusters with two places in the gate,
-// and returns the limiters of the clusters, which are all engaged.
-func lateStarts(t *testing.T, g *WithT, i imaginary, n int) (*world, []multicluster.StartLimiter) {
+// lateStarts returns a fleet with two startup slots and n engaged fake clusters, and
+// the limiters of these clusters.
+func lateStarts(t *testing.T, g *WithT, i slowConnector, n int) (*testEnv, []multicluster.StartLimiter) {
 	t.Helper()
-	reader := &imaginaryReader{ready: make(chan struct{})}
+	reader := &listingAware{ready: make(chan struct{})}
 	reader.left.Store(int32(n))
-	w := startWith(t, nil, func(e *engagements) multicluster.Aware {
-		reader.engagements = e
+	env := startWith(t, nil, func(e *awareRecorder) multicluster.Aware {
+		reader.awareRecorder = e
 		return reader
 	}, withConnector(i), func(o *fleet.Options) {
 		o.Connection.StartupLimit, o.Connection.ConnectTimeout, o.Connection.Probe.Interval = 2, 30*time.Second, -1
 	})
 	for c := range n {
-		w.list.put(profile(fmt.Sprintf("c%d", c), "well"))
+		env.source.put(profile(fmt.Sprintf("c%d", c), healthy))
 	}
 	<-reader.ready
 	synctest.Wait()
 	limiters := make([]multicluster.StartLimiter, n)
 	for c := range n {
-		limiters[c] = multicluster.EngagementFrom(w.engagements.of(multicluster.ClusterName(fmt.Sprintf("fleet/c%d", c)))[0].ctx)
+		limiters[c] = multicluster.EngagementFrom(env.aware.of(multicluster.ClusterName(fmt.Sprintf("fleet/c%d", c)))[0].ctx)
 	}
-	return w, limiters
+	return env, limiters
 }
 
-// starts are starts of sources that have begun.
+// starts records the starts of sources.
 type starts struct {
 	mu       sync.Mutex
 	begun    []int // the clusters
@@ -54,7 +54,7 @@ type starts struct {
 	releases map[int][]func()
 }
 
-// begin begins the start of a source in a cluster, sooner or later.
+// begin requests the start of a source in a cluster.
 func (s *starts) begin(ctx context.Context, limiters []multicluster.StartLimiter, c int) {
 	go func() {
 		request := limiters[c].RequestStart()
@@ -82,14 +82,14 @@ func (s *starts) release(c int) {
 	synctest.Wait()
 }
 
-// clusters returns those in which starts have begun, in order.
+// clusters returns the clusters in which sources have started, in order.
 func (s *starts) clusters() []int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Clone(s.begun)
 }
 
-// errors returns why starts in clusters have not begun.
+// errors returns the errors of starts by cluster.
 func (s *starts) errors() map[int]error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -98,37 +98,37 @@ func (s *starts) errors() map[int]error {
 
 func newStarts() *starts { return &starts{failed: map[int]error{}, releases: map[int][]func(){}} }
 
-func TestSourcesThatStartLateHaveThePlacesOfTheGate(t *testing.T) {
+func TestLateSourcesNeedASlot(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := NewWithT(t)
-		w, limiters := lateStarts(t, g, imaginary{}, 4)
+		env, limiters := lateStarts(t, g, slowConnector{}, 4)
 		s := newStarts()
 		for _, c := range []int{0, 0, 1, 2, 3, 3} {
 			s.begin(t.Context(), limiters, c)
 		}
-		g.Expect(s.clusters()).To(Equal([]int{0, 0, 1}), "a cluster has one place for all that starts in it")
+		g.Expect(s.clusters()).To(Equal([]int{0, 0, 1}), "the sources of a cluster share one slot")
 		s.begin(t.Context(), limiters, 0)
-		g.Expect(s.clusters()).To(Equal([]int{0, 0, 1, 0}), "whoever comes later has it, too")
+		g.Expect(s.clusters()).To(Equal([]int{0, 0, 1, 0}), "also sources that come later")
 		s.release(0)
 		s.release(0)
 		g.Expect(s.clusters()).To(HaveLen(4))
 		s.release(0)
-		g.Expect(s.clusters()[4:]).To(Equal([]int{2}), "the last one has given it back")
+		g.Expect(s.clusters()[4:]).To(Equal([]int{2}), "the last share is released")
 		s.release(1)
 		g.Expect(s.clusters()[5:]).To(Equal([]int{3, 3}))
 		s.begin(t.Context(), limiters, 0)
-		g.Expect(s.clusters()).To(HaveLen(7), "it has to wait again")
+		g.Expect(s.clusters()).To(HaveLen(7), "it waits for another slot")
 		s.release(2)
 		g.Expect(s.clusters()[7:]).To(Equal([]int{0}))
-		w.stop()
+		env.stop()
 		g.Expect(limiters[1].RequestStart().Wait(t.Context())).NotTo(Succeed())
 	})
 }
 
-func TestAPlaceThatIsNotGivenBackIsLost(t *testing.T) {
+func TestUnreleasedSlotTimesOut(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := NewWithT(t)
-		w, limiters := lateStarts(t, g, imaginary{}, 3)
+		env, limiters := lateStarts(t, g, slowConnector{}, 3)
 		s := newStarts()
 		for c := range 3 {
 			s.begin(t.Context(), limiters, c)
@@ -142,47 +142,47 @@ func TestAPlaceThatIsNotGivenBackIsLost(t *testing.T) {
 		for c := range 3 {
 			s.release(c)
 		}
-		w.stop()
+		env.stop()
 	})
 }
 
-func TestWhoDoesNotWaitForAPlaceAnyMoreTakesNone(t *testing.T) {
+func TestEndedWaitTakesNoSlot(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := NewWithT(t)
-		w, limiters := lateStarts(t, g, imaginary{}, 4)
+		env, limiters := lateStarts(t, g, slowConnector{}, 4)
 		s := newStarts()
 		s.begin(t.Context(), limiters, 0)
 		s.begin(t.Context(), limiters, 1)
-		gone := errors.New("gone")
+		canceled := errors.New("canceled")
 		ctx, cancel := context.WithCancelCause(t.Context())
 		s.begin(ctx, limiters, 2)
 		s.begin(t.Context(), limiters, 3)
-		w.list.remove("c3")
+		env.source.remove("c3")
 		synctest.Wait()
-		g.Expect(s.errors()).To(HaveKey(3), "its cluster has left")
-		cancel(gone)
+		g.Expect(s.errors()).To(HaveKey(3), "its cluster is disengaged")
+		cancel(canceled)
 		synctest.Wait()
-		g.Expect(s.errors()[2]).To(MatchError(gone))
+		g.Expect(s.errors()[2]).To(MatchError(canceled))
 		g.Expect(s.clusters()).To(Equal([]int{0, 1}))
 
 		s.begin(t.Context(), limiters, 2)
 		s.release(0)
 		g.Expect(s.clusters()).To(Equal([]int{0, 1, 2}))
-		w.list.remove("c1") // which has a place
+		env.source.remove("c1") // which has a slot
 		synctest.Wait()
 		s.begin(t.Context(), limiters, 0)
 		g.Expect(s.clusters()).To(Equal([]int{0, 1, 2, 0}))
 		s.release(1)
 		s.begin(t.Context(), limiters, 0)
-		w.stop()
+		env.stop()
 	})
 }
 
-func TestAClusterThatHangsKeepsNoPlaceForItsSources(t *testing.T) {
+func TestHangingClusterLosesSlotOfSources(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := NewWithT(t)
 		var silent atomic.Bool
-		w, limiters := lateStarts(t, g, imaginary{silent: &silent}, 4)
+		env, limiters := lateStarts(t, g, slowConnector{silent: &silent}, 4)
 		s := newStarts()
 		silent.Store(true)
 		s.begin(t.Context(), limiters, 0)
@@ -199,38 +199,38 @@ func TestAClusterThatHangsKeepsNoPlaceForItsSources(t *testing.T) {
 		g.Expect(s.errors()[0]).To(MatchError(ContainSubstring("no response within 5s")))
 		s.release(2)
 		s.begin(t.Context(), limiters, 0)
-		g.Expect(s.clusters()).To(ContainElement(0), "it answers again")
-		w.stop()
+		g.Expect(s.clusters()).To(ContainElement(0), "it responds again")
+		env.stop()
 	})
 }
 
-// impatient starts a source in each cluster before it takes it.
-type impatient struct{ *imaginaryReader }
+// earlyListingAware starts a source in each cluster before Engage returns.
+type earlyListingAware struct{ *listingAware }
 
-func (i impatient) Engage(ctx context.Context, name multicluster.ClusterName, cl cluster.Cluster) error {
+func (i earlyListingAware) Engage(ctx context.Context, name multicluster.ClusterName, cl cluster.Cluster) error {
 	start := multicluster.EngagementFrom(ctx).RequestStart()
 	defer start.Release()
 	if err := start.Wait(ctx); err != nil {
 		return err
 	}
-	return i.imaginaryReader.Engage(ctx, name, cl)
+	return i.listingAware.Engage(ctx, name, cl)
 }
 
-func TestSourcesThatStartWithTheirClusterHaveItsPlace(t *testing.T) {
+func TestSourcesShareSlotOfConnect(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := NewWithT(t)
-		reader := impatient{&imaginaryReader{ready: make(chan struct{}), list: time.Second}}
+		reader := earlyListingAware{&listingAware{ready: make(chan struct{}), list: time.Second}}
 		reader.left.Store(3)
 		began := time.Now()
-		w := startWith(t, nil, func(e *engagements) multicluster.Aware {
-			reader.engagements = e
+		env := startWith(t, nil, func(e *awareRecorder) multicluster.Aware {
+			reader.awareRecorder = e
 			return reader
-		}, withConnector(imaginary{}), func(o *fleet.Options) { o.Connection.StartupLimit = 1 })
+		}, withConnector(slowConnector{}), func(o *fleet.Options) { o.Connection.StartupLimit = 1 })
 		for c := range 3 {
-			w.list.put(profile(fmt.Sprintf("c%d", c), "well"))
+			env.source.put(profile(fmt.Sprintf("c%d", c), healthy))
 		}
 		<-reader.ready
-		g.Expect(time.Since(began)).To(Equal(3*time.Second), "one after the other")
-		w.stop()
+		g.Expect(time.Since(began)).To(Equal(3*time.Second), "one cluster at a time")
+		env.stop()
 	})
 }

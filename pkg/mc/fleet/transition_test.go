@@ -25,27 +25,27 @@ import (
 	"github.com/rollcall-dev/rollcall/pkg/mc/multicluster"
 )
 
-// diary is a logger that takes down the states which clusters have come to, and
-// what Status says in that moment.
-type diary struct {
+// transitionRecorder is a log sink that records the states of clusters, and checks
+// that Status shows them at that moment.
+type transitionRecorder struct {
 	logr.LogSink
 	status func() []fleet.ClusterStatus
 
 	mu      *sync.Mutex // guards what follows
 	lines   *[]string
 	states  map[fleet.State]int
-	current any // the state of a line to come
+	current any // the state in the values of the logger
 }
 
-func newDiary() *diary {
-	return &diary{
+func newTransitionRecorder() *transitionRecorder {
+	return &transitionRecorder{
 		LogSink: funcr.New(func(string, string) {}, funcr.Options{Verbosity: 1}).GetSink(),
 		mu:      &sync.Mutex{}, lines: &[]string{}, states: map[fleet.State]int{},
 	}
 }
 
 // WithValues implements logr.LogSink.
-func (d *diary) WithValues(values ...any) logr.LogSink {
+func (d *transitionRecorder) WithValues(values ...any) logr.LogSink {
 	with := *d
 	for i := 0; i+1 < len(values); i += 2 {
 		if values[i] == "state" {
@@ -56,14 +56,14 @@ func (d *diary) WithValues(values ...any) logr.LogSink {
 }
 
 // Info implements logr.LogSink.
-func (d *diary) Info(level int, msg string, values ...any) {
+func (d *transitionRecorder) Info(level int, msg string, values ...any) {
 	if d.current == nil {
-		return // of no transition
+		return // not a transition
 	}
 	state := d.current.(fleet.State)
 	line := fmt.Sprintf("V(%d) %s: %s", level, state, msg)
 	if all := d.status(); len(all) != 1 || all[0].State != state {
-		line += fmt.Sprintf(", but the status is %v", all)
+		line += fmt.Sprintf(", but Status returns %v", all)
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -71,8 +71,8 @@ func (d *diary) Info(level int, msg string, values ...any) {
 	d.states[state]++
 }
 
-// take returns the lines since the last time.
-func (d *diary) take() []string {
+// take returns the lines since the last call.
+func (d *transitionRecorder) take() []string {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	lines := *d.lines
@@ -80,16 +80,16 @@ func (d *diary) take() []string {
 	return lines
 }
 
-func TestEachTransitionIsLoggedAndCountedOnceAndCanBeRead(t *testing.T) {
+func TestTransitions(t *testing.T) {
 	g := NewWithT(t)
 	clock := clocktesting.NewFakeClock(time.Now())
 	c := mctest.New(t)
-	d := newDiary()
-	var w *world
-	d.status = func() []fleet.ClusterStatus { return w.Status() }
+	d := newTransitionRecorder()
+	var env *testEnv
+	d.status = func() []fleet.ClusterStatus { return env.Status() }
 	var broken error
 	ctx := log.IntoContext(t.Context(), logr.New(d))
-	w = startIn(ctx, t, []*mctest.Cluster{c}, func(e *engagements) multicluster.Aware { return e }, func(o *fleet.Options) {
+	env = startIn(ctx, t, []*mctest.Cluster{c}, func(e *awareRecorder) multicluster.Aware { return e }, func(o *fleet.Options) {
 		o.Connection.Clock, o.Connection.MinBackoff, o.Connection.MaxBackoff = clock, time.Hour, time.Hour
 		o.Connection.NewCluster = func(_ context.Context, _ *inventory.Profile, config *rest.Config, opts ...cluster.Option) (cluster.Cluster, error) {
 			if broken != nil {
@@ -99,7 +99,7 @@ func TestEachTransitionIsLoggedAndCountedOnceAndCanBeRead(t *testing.T) {
 		}
 	})
 	before := gauges("rollcall_fleet_transitions_total")
-	second := w.secondAddress(c)
+	second := env.addAddress(c)
 
 	const (
 		pending    = "V(1) Pending: Cluster added"
@@ -113,41 +113,41 @@ func TestEachTransitionIsLoggedAndCountedOnceAndCanBeRead(t *testing.T) {
 		backoff    = "V(0) Backoff: Cannot connect cluster, retrying"
 		leaving    = "V(1) Leaving: Disengaging cluster"
 	)
-	state := w.state("fleet/eu")
+	state := env.state("fleet/eu")
 	for _, step := range []struct {
 		name string
 		do   func()
 		want []string
 	}{
-		{"it refuses connections", func() {
+		{"connection refused", func() {
 			c.Fault(mctest.Refuse)
-			w.list.put(profile("eu", c.Config().Host))
+			env.source.put(profile("eu", c.Config().Host))
 		}, []string{pending, connecting, backoff}},
-		{"it can be reached, but is not made", func() {
+		{"reachable, but not created", func() {
 			c.Clear()
 			broken = errors.New("not now")
-			w.method.change()
+			env.credentials.change()
 		}, []string{connecting, syncing, backoff}},
-		{"it can be used", func() {
+		{"usable", func() {
 			broken = nil
-			w.method.change()
+			env.credentials.change()
 		}, []string{connecting, syncing, ready}},
 		{"probes fail", func() { c.Fault(mctest.Unavailable) }, []string{degraded}},
 		{"a probe succeeds", func() { c.Clear() }, []string{again}},
-		{"another cluster is there", func() { c.Rebuild() }, []string{another, connecting, syncing, ready}},
+		{"cluster rebuilt", func() { c.Rebuild() }, []string{another, connecting, syncing, ready}},
 		{"probes fail for long", func() { c.Fault(mctest.Unavailable) }, []string{degraded, backoff}},
-		{"its profile changes while it hangs", func() {
+		{"profile changes while connecting", func() {
 			c.Clear()
 			c.Fault(mctest.Hang)
 			c.ResetRequests()
 			asked := func() int { return c.Requests("get", "namespaces") }
-			w.method.change()
-			g.Eventually(asked).WithTimeout(patience).Should(Equal(1))
-			w.list.put(profile("eu", second))
-			g.Eventually(asked).WithTimeout(patience).Should(Equal(2))
+			env.credentials.change()
+			g.Eventually(asked).Should(Equal(1))
+			env.source.put(profile("eu", second))
+			g.Eventually(asked).Should(Equal(2))
 			c.Clear()
 		}, []string{connecting, superseded, connecting, syncing, ready}},
-		{"its profile goes", func() { w.list.remove("eu") }, []string{leaving}},
+		{"profile removed", func() { env.source.remove("eu") }, []string{leaving}},
 	} {
 		step.do()
 		var lines []string
@@ -157,14 +157,14 @@ func TestEachTransitionIsLoggedAndCountedOnceAndCanBeRead(t *testing.T) {
 				clock.Step(12 * time.Second) // to the next probe
 			}
 			return lines
-		}).WithTimeout(patience).WithPolling(20*time.Millisecond).Should(Equal(step.want), step.name)
+		}).WithPolling(20*time.Millisecond).Should(Equal(step.want), step.name)
 	}
-	g.Eventually(state).WithTimeout(patience).Should(BeEmpty())
+	g.Eventually(state).Should(BeEmpty())
 	g.Expect(d.take()).To(BeEmpty())
 
 	after := gauges("rollcall_fleet_transitions_total")
 	for state, n := range d.states {
-		g.Expect(after[string(state)]-before[string(state)]).To(BeEquivalentTo(n), "%s is counted as often as it is logged", state)
+		g.Expect(after[string(state)]-before[string(state)]).To(BeEquivalentTo(n), "counter and log of %s", state)
 	}
-	g.Expect(d.states).To(HaveLen(7), "these are all")
+	g.Expect(d.states).To(HaveLen(7), "all states")
 }

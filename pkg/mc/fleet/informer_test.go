@@ -18,10 +18,10 @@ import (
 	"github.com/rollcall-dev/rollcall/pkg/mc/mctest"
 )
 
-func TestWatchesOfMetadataLeaveNothingBehind(t *testing.T) {
+func TestMetadataWatchesLeaveNoGoroutine(t *testing.T) {
 	g := NewWithT(t)
 	c := mctest.New(t)
-	w := start(t, []*mctest.Cluster{c})
+	env := start(t, []*mctest.Cluster{c})
 	g.Expect(c.Create(configMap("busy"))).To(Succeed())
 	ctx, cancel := context.WithCancel(t.Context())
 	var storm sync.WaitGroup
@@ -36,18 +36,18 @@ func TestWatchesOfMetadataLeaveNothingBehind(t *testing.T) {
 	})
 	running := goleak.IgnoreCurrent()
 	for range 20 {
-		w.list.put(profile("eu", c.Config().Host))
-		g.Eventually(w.state("fleet/eu")).WithTimeout(patience).Should(Equal(fleet.Ready))
-		cl, err := w.Get(t.Context(), "fleet/eu")
+		env.source.put(profile("eu", c.Config().Host))
+		g.Eventually(env.state("fleet/eu")).Should(Equal(fleet.Ready))
+		cl, err := env.Get(t.Context(), "fleet/eu")
 		g.Expect(err).NotTo(HaveOccurred())
 		metadata := &metav1.PartialObjectMetadataList{}
 		metadata.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("ConfigMapList"))
 		g.Expect(cl.GetCache().List(t.Context(), metadata)).To(Succeed())
-		w.list.remove("eu")
-		g.Eventually(w.state("fleet/eu")).WithTimeout(patience).Should(BeEmpty())
+		env.source.remove("eu")
+		g.Eventually(env.state("fleet/eu")).Should(BeEmpty())
 	}
 	cancel()
 	storm.Wait()
-	g.Eventually(c.Connections).WithTimeout(patience).Should(BeZero())
+	g.Eventually(c.Connections).Should(BeZero())
 	goleak.VerifyNone(t, running)
 }

@@ -20,10 +20,10 @@ import (
 	"github.com/rollcall-dev/rollcall/pkg/mc/multicluster"
 )
 
-func TestBeforeTheInventoryHasBeenReadAnyClusterMayBeOnTheRoll(t *testing.T) {
+func TestInventoryNotListed(t *testing.T) {
 	g := NewWithT(t)
 	read := make(chan struct{})
-	w := start(t, nil, func(o *fleet.Options) {
+	env := start(t, nil, func(o *fleet.Options) {
 		o.Source = inventory.SourceFunc(func(ctx context.Context, sink inventory.Sink) error {
 			select {
 			case <-read:
@@ -35,12 +35,12 @@ func TestBeforeTheInventoryHasBeenReadAnyClusterMayBeOnTheRoll(t *testing.T) {
 		})
 	})
 	get := func() error {
-		_, err := w.Get(t.Context(), "fleet/eu")
+		_, err := env.Get(t.Context(), "fleet/eu")
 		return err
 	}
 	page := func(target string) string {
 		resp := httptest.NewRecorder()
-		w.StatusHandler().ServeHTTP(resp, httptest.NewRequest(http.MethodGet, target, nil))
+		env.StatusHandler().ServeHTTP(resp, httptest.NewRequest(http.MethodGet, target, nil))
 		return resp.Body.String()
 	}
 	const text = "has not been listed yet"
@@ -49,16 +49,16 @@ func TestBeforeTheInventoryHasBeenReadAnyClusterMayBeOnTheRoll(t *testing.T) {
 	g.Expect(get()).To(And(MatchError(multicluster.ErrClusterNotFound), MatchError(multicluster.ErrClusterNotReady), MatchError(ContainSubstring(text))))
 	g.Expect(page("/fleet")).To(ContainSubstring(text))
 	g.Expect(page("/fleet?format=json")).To(ContainSubstring(`"synced":false`))
-	g.Eventually(synced).WithTimeout(patience).Should(HaveKeyWithValue("", 0.0))
+	g.Eventually(synced).Should(HaveKeyWithValue("", 0.0))
 
 	close(read)
-	g.Eventually(get).WithTimeout(patience).Should(And(MatchError(multicluster.ErrClusterNotFound), Not(MatchError(multicluster.ErrClusterNotReady))))
+	g.Eventually(get).Should(And(MatchError(multicluster.ErrClusterNotFound), Not(MatchError(multicluster.ErrClusterNotReady))))
 	g.Expect(page("/fleet")).NotTo(ContainSubstring(text))
 	g.Expect(page("/fleet?format=json")).To(ContainSubstring(`"synced":true`))
 	g.Expect(synced()).To(HaveKeyWithValue("", 1.0))
 }
 
-func TestClustersHaveTheManagersScheme(t *testing.T) {
+func TestClusterScheme(t *testing.T) {
 	own, other := runtime.NewScheme(), runtime.NewScheme()
 	for _, s := range []*runtime.Scheme{own, other} {
 		if err := scheme.AddToScheme(s); err != nil {
@@ -71,21 +71,21 @@ func TestClustersHaveTheManagersScheme(t *testing.T) {
 		options []cluster.Option
 		want    *runtime.Scheme
 	}{
-		{"by default", own, nil, own},
+		{"of the manager by default", own, nil, own},
 		{
-			"unless an option says otherwise", own,
+			"of an option", own,
 			[]cluster.Option{func(o *cluster.Options) { o.Scheme = other }}, other,
 		},
-		{"and controller-runtime's without a manager", nil, nil, scheme.Scheme},
+		{"of controller-runtime without a manager", nil, nil, scheme.Scheme},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			g := NewWithT(t)
 			c := mctest.New(t)
 			ctx := multicluster.WithScheme(t.Context(), test.scheme)
-			w := startIn(ctx, t, []*mctest.Cluster{c}, func(e *engagements) multicluster.Aware { return e }, func(o *fleet.Options) { o.Connection.ClusterOptions = test.options })
-			w.list.put(profile("eu", c.Config().Host))
-			g.Eventually(w.state("fleet/eu")).WithTimeout(patience).Should(Equal(fleet.Ready))
-			cl, err := w.Get(t.Context(), "fleet/eu")
+			env := startIn(ctx, t, []*mctest.Cluster{c}, func(e *awareRecorder) multicluster.Aware { return e }, func(o *fleet.Options) { o.Connection.ClusterOptions = test.options })
+			env.source.put(profile("eu", c.Config().Host))
+			g.Eventually(env.state("fleet/eu")).Should(Equal(fleet.Ready))
+			cl, err := env.Get(t.Context(), "fleet/eu")
 			g.Expect(err).NotTo(HaveOccurred())
 			g.Expect(cl.GetScheme()).To(BeIdenticalTo(test.want))
 		})

@@ -14,7 +14,7 @@ import (
 	"github.com/rollcall-dev/rollcall/pkg/mc/fleet"
 )
 
-func TestAStatusIsReadAsItWasWritten(t *testing.T) {
+func TestStatusJSON(t *testing.T) {
 	g := NewWithT(t)
 	status := fleet.ClusterStatus{
 		Name: "fleet/eu", Profile: inventory.Key{Namespace: "fleet", Name: "eu"},
