@@ -22,10 +22,11 @@ import (
 
 // ServeHTTP answers one request.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if !s.requests.begin() {
+	s.requests.RLock()
+	defer s.requests.RUnlock()
+	if s.ctx.Err() != nil { // after Close
 		panic(http.ErrAbortHandler)
 	}
-	defer s.requests.end()
 	req := parse(r)
 	s.counters.request(req.attributes)
 	if !s.injectFaults(w, r, &req) {

@@ -65,7 +65,7 @@ type Server struct {
 	ctx      context.Context // of the server; cancelled by Close
 	cancel   context.CancelFunc
 	running  sync.WaitGroup // the accept loops
-	requests inflight
+	requests sync.RWMutex   // held for reading by each request
 
 	listenerMu sync.Mutex // serialises changes of the listener
 	listener   atomic.Pointer[listener.Listener]
@@ -134,7 +134,8 @@ func (s *Server) Close() {
 	s.listenerMu.Unlock()
 	s.http.Close()
 	l.CloseConnections(false)
-	s.requests.close()
+	s.requests.Lock() // waits for the requests
+	defer s.requests.Unlock()
 	s.running.Wait()
 }
 
