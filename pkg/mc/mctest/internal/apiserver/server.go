@@ -180,7 +180,7 @@ func (s *Server) Rebuild() error {
 // RotateAuthority gives the server a new certificate, signed by a new
 // authority. Open connections stay open.
 func (s *Server) RotateAuthority() error {
-	ca, err := newAuthority("mctest")
+	ca, err := newAuthority()
 	if err != nil {
 		return err
 	}
@@ -195,18 +195,14 @@ func (s *Server) RotateAuthority() error {
 
 // ClientCertificate signs a certificate, in PEM, for a user.
 func (s *Server) ClientCertificate(user string, groups ...string) (certificate, key []byte, err error) {
-	c, err := s.authority.Load().client(user, groups)
-	if err != nil {
-		return nil, nil, err
-	}
-	return encode(c)
+	return s.authority.Load().client(user, groups)
 }
 
 // Anonymous returns a config without a credential.
 func (s *Server) Anonymous() *rest.Config {
 	return &rest.Config{
 		Host:            "https://" + s.listener.Load().Address(),
-		TLSClientConfig: rest.TLSClientConfig{CAData: s.authority.Load().pem},
+		TLSClientConfig: rest.TLSClientConfig{CAData: s.authority.Load().pem()},
 		QPS:             -1,
 	}
 }
