@@ -80,6 +80,8 @@ func New(options Options) (*Server, error) {
 	s := &Server{
 		types: options.Types, options: options, store: store.New(options.History), admin: rand.Text(),
 		converters: map[schema.GroupVersionKind]managedfields.TypeConverter{},
+		tokens:     tokens{known: map[string]tokenEntry{}},
+		counters:   counters{requests: map[attributes]int{}, watches: map[string]int{}},
 	}
 	s.catalog.Store(options.Types.catalog)
 	s.tokens.add(s.admin, User{Username: "admin", UID: "admin", Groups: []string{"system:masters"}}, time.Time{})
@@ -243,5 +245,30 @@ func resetConnection(r *http.Request) {
 		if inner, ok := c.NetConn().(*listener.Conn); ok {
 			inner.Reset()
 		}
+	}
+}
+
+// signal wakes all goroutines that wait on its channel.
+type signal struct {
+	mu sync.Mutex
+	ch chan struct{} // guarded by mu
+}
+
+// wait returns a channel that is closed at the next signal.
+func (s *signal) wait() <-chan struct{} {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.ch == nil {
+		s.ch = make(chan struct{})
+	}
+	return s.ch
+}
+
+func (s *signal) signal() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.ch != nil {
+		close(s.ch)
+		s.ch = nil
 	}
 }
