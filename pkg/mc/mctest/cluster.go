@@ -172,3 +172,49 @@ func (c *Cluster) RotateCA() {
 // Close stops the cluster, and waits until nothing of it runs. The end of the
 // test does the same.
 func (c *Cluster) Close() { c.server.Close() }
+
+// Requests counts the requests since the start or [Cluster.ResetRequests], failed
+// ones included. Verb and resource are as in [Fault.For] and [Fault.On]; empty
+// ones match all. For requests that concern no resource, the resource is the
+// path, and the verb is the method in lower case.
+func (c *Cluster) Requests(verb, resource string) int { return c.server.Requests(verb, resource) }
+
+// ResetRequests sets the counts of requests to zero.
+func (c *Cluster) ResetRequests() { c.server.ResetRequests() }
+
+// OpenWatches counts the open watches of a resource, which is as in [Fault.On];
+// an empty one matches all.
+func (c *Cluster) OpenWatches(resource string) int { return c.server.OpenWatches(resource) }
+
+// Connections counts the open TCP connections.
+func (c *Cluster) Connections() int { return c.server.Connections() }
+
+// AddToken adds a bearer token of a user, who is a member of the groups and of
+// system:authenticated. A SelfSubjectReview returns both. Any user may do
+// everything.
+func (c *Cluster) AddToken(token, user string, groups ...string) {
+	c.server.AddToken(token, apiserver.User{Username: user, Groups: groups}, time.Time{})
+}
+
+// AddExpiringToken is AddToken with a time after which the token is rejected.
+func (c *Cluster) AddExpiringToken(token string, expires time.Time, user string, groups ...string) {
+	c.server.AddToken(token, apiserver.User{Username: user, Groups: groups}, expires)
+}
+
+// RevokeToken rejects requests with a token with 401. Open watches stay open;
+// [Cluster.CloseConnections] closes them.
+func (c *Cluster) RevokeToken(token string) { c.server.RevokeToken(token) }
+
+// AdminToken returns the token of [Cluster.Config]. It may be revoked.
+func (c *Cluster) AdminToken() string { return c.server.AdminToken() }
+
+// ClientCertificate issues a certificate and its key, both in PEM, for a user. A
+// bearer token in a request takes precedence.
+func (c *Cluster) ClientCertificate(user string, groups ...string) (certificate, key []byte) {
+	c.tb.Helper()
+	certificate, key, err := c.server.ClientCertificate(user, groups...)
+	if err != nil {
+		c.tb.Errorf("mctest: certificate for %s in %s: %v", user, c.name, err)
+	}
+	return certificate, key
+}

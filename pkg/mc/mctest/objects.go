@@ -4,8 +4,6 @@
 package mctest
 
 import (
-	"fmt"
-
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metainternal "k8s.io/apimachinery/pkg/apis/meta/internalversion"
@@ -95,33 +93,19 @@ func (c *Cluster) List(list client.ObjectList, options ...client.ListOption) err
 	if err != nil {
 		return err
 	}
-	items := make([]runtime.Object, 0, len(page.Records()))
+	content := unstructured.UnstructuredList{}
 	for _, rec := range page.Records() {
-		item, err := c.newItem(list, t)
+		u, err := apiserver.Decode(rec, t.Resource)
 		if err != nil {
 			return err
 		}
-		if err := c.read(t, rec, item); err != nil {
-			return err
-		}
-		items = append(items, item)
+		content.Items = append(content.Items, *u)
 	}
-	return meta.SetList(list, items)
-}
-
-func (c *Cluster) newItem(list client.ObjectList, t apiserver.Target) (client.Object, error) {
-	if _, ok := list.(runtime.Unstructured); ok {
-		return &unstructured.Unstructured{}, nil
+	if out, ok := list.(*unstructured.UnstructuredList); ok {
+		out.Items = content.Items
+		return nil
 	}
-	item, err := c.Scheme().New(t.Resource.GroupVersionKind)
-	if err != nil {
-		return nil, err
-	}
-	object, ok := item.(client.Object)
-	if !ok {
-		return nil, fmt.Errorf("%T is not an object with metadata", item)
-	}
-	return object, nil
+	return runtime.DefaultUnstructuredConverter.FromUnstructured(content.UnstructuredContent(), list)
 }
 
 // write calls a function with the object in the form that the server takes, and

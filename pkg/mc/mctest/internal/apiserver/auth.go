@@ -32,9 +32,6 @@ func (t *tokens) add(token string, user User, expires time.Time) {
 	user.Groups = authenticated(user.Groups)
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.known == nil {
-		t.known = map[string]tokenEntry{}
-	}
 	t.known[token] = tokenEntry{user, expires}
 }
 

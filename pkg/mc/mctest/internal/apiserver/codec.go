@@ -52,18 +52,32 @@ func unsupportedMediaType(mediaType string) error {
 }
 
 // unmarshal decodes JSON or YAML.
-func unmarshal(body []byte, mediaType string, into any) error {
+func unmarshal(body []byte, mediaType string, into any) (err error) {
 	switch mediaType {
 	case runtime.ContentTypeJSON:
-		return utiljson.Unmarshal(body, into)
 	case runtime.ContentTypeYAML:
-		raw, err := yaml.YAMLToJSON(body)
-		if err != nil {
-			return err
-		}
-		return utiljson.Unmarshal(raw, into)
+		body, err = yaml.YAMLToJSON(body)
+	default:
+		return unsupportedMediaType(mediaType)
 	}
-	return unsupportedMediaType(mediaType)
+	if err == nil {
+		err = utiljson.Unmarshal(body, into)
+	}
+	if err != nil {
+		return apierrors.NewBadRequest(err.Error())
+	}
+	return nil
+}
+
+// decodeTyped decodes a body into a Go type.
+func (s *Server) decodeTyped(body []byte, mediaType string, kind schema.GroupVersionKind, into runtime.Object) error {
+	if mediaType != runtime.ContentTypeProtobuf {
+		return unmarshal(body, mediaType, into)
+	}
+	if _, _, err := s.types.protobuf.Decode(body, &kind, into); err != nil {
+		return apierrors.NewBadRequest(err.Error())
+	}
+	return nil
 }
 
 // readObject decodes the body of a create or update.
@@ -74,10 +88,7 @@ func (s *Server) readObject(r *http.Request, t Target) (*unstructured.Unstructur
 	}
 	res := t.Resource
 	object := &unstructured.Unstructured{}
-	switch {
-	case mediaType == runtime.ContentTypeProtobuf && res.Custom:
-		return nil, unsupportedMediaType(mediaType)
-	case mediaType == runtime.ContentTypeProtobuf:
+	if mediaType == runtime.ContentTypeProtobuf && !res.Custom {
 		typed, gvk, err := s.types.protobuf.Decode(body, &res.GroupVersionKind, nil)
 		if err != nil {
 			return nil, apierrors.NewBadRequest(err.Error())
@@ -86,13 +97,8 @@ func (s *Server) readObject(r *http.Request, t Target) (*unstructured.Unstructur
 		if object.Object, err = runtime.DefaultUnstructuredConverter.ToUnstructured(typed); err != nil {
 			return nil, apierrors.NewBadRequest(err.Error())
 		}
-	default:
-		if err := unmarshal(body, mediaType, &object.Object); err != nil {
-			if apierrors.IsUnsupportedMediaType(err) {
-				return nil, err
-			}
-			return nil, apierrors.NewBadRequest(err.Error())
-		}
+	} else if err := unmarshal(body, mediaType, &object.Object); err != nil {
+		return nil, err
 	}
 	if object.Object == nil {
 		return nil, apierrors.NewBadRequest("the body of the request is empty")
@@ -166,4 +172,40 @@ func uidOf(rec *store.Record) (types.UID, error) {
 	var object metav1.PartialObjectMetadata
 	err := json.Unmarshal(rec.JSON, &object)
 	return object.UID, err
+}
+
+// coreEventFields are the fields of an Event that have other names in
+// events.k8s.io.
+var coreEventFields = map[string]string{
+	"involvedObject":     "regarding",
+	"message":            "note",
+	"source":             "deprecatedSource",
+	"firstTimestamp":     "deprecatedFirstTimestamp",
+	"lastTimestamp":      "deprecatedLastTimestamp",
+	"count":              "deprecatedCount",
+	"reportingComponent": "reportingController",
+}
+
+// convert converts an object to the version of a resource. Versions of a kind
+// differ only in their name, except those of Event.
+func convert(object *unstructured.Unstructured, res *resource.Resource) {
+	version := res.GroupVersion().String()
+	from := object.GetAPIVersion()
+	if from == version {
+		return
+	}
+	object.SetAPIVersion(version)
+	if res.Kind != "Event" || res.Custom {
+		return
+	}
+	for core, renamed := range coreEventFields {
+		source, target := core, renamed
+		if version == "v1" {
+			source, target = renamed, core
+		}
+		if value, ok := object.Object[source]; ok {
+			object.Object[target] = value
+			delete(object.Object, source)
+		}
+	}
 }

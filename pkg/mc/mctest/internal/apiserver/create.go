@@ -78,25 +78,11 @@ func (s *Server) createNamed(t Target, object *unstructured.Unstructured, o Writ
 	if errs := validation.ValidateObjectMetaAccessor(object, t.Resource.Namespaced, t.validName, field.NewPath("metadata")); len(errs) > 0 {
 		return nil, apierrors.NewInvalid(t.groupKind(), t.Name, errs)
 	}
-	d, err := draft(object)
-	if err != nil {
-		return nil, err
-	}
-	if o.DryRun {
-		if s.store.Get(t.Resource.Storage(), t.Namespace, t.Name) != nil {
-			return nil, apierrors.NewAlreadyExists(t.Resource.GroupResource(), t.Name)
-		}
-		return d.Preview(s.store.Revision()), nil
-	}
-	rec, err := s.store.Put(t.Resource.Storage(), nil, d)
+	rec, err := s.commit(t, nil, object, false, o.DryRun)
 	if errors.Is(err, store.ErrConflict) {
 		return nil, apierrors.NewAlreadyExists(t.Resource.GroupResource(), t.Name)
 	}
-	if err != nil {
-		return nil, err
-	}
-	s.written(t)
-	return rec, nil
+	return rec, err
 }
 
 // checkCreation fails if the namespace of a new object does not exist or is

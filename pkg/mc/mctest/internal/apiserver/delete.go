@@ -51,26 +51,8 @@ func (s *Server) deleteRecord(t Target, rec *store.Record, o *metav1.DeleteOptio
 		}
 		terminating(t, object)
 	}
-	d, err := draft(object)
-	if err != nil {
-		return nil, false, err
-	}
-	switch {
-	case len(o.DryRun) > 0:
-		return d.Preview(rec.Revision), released, nil
-	case released:
-		out, err := s.store.Delete(t.Resource.Storage(), rec, d)
-		if err == nil {
-			s.removed(t)
-		}
-		return out, true, err
-	}
-	out, err := s.store.Put(t.Resource.Storage(), rec, d)
-	if err != nil {
-		return nil, false, err
-	}
-	s.written(t)
-	return out, false, nil
+	out, err := s.commit(t, rec, object, released, len(o.DryRun) > 0)
+	return out, released, err
 }
 
 // released reports whether an object that is to be deleted has no finalizers.

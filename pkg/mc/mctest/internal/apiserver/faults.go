@@ -17,28 +17,18 @@ import (
 // FaultKind is the way in which requests fail.
 type FaultKind int
 
-// The kinds of faults. Refuse and Freeze concern the whole server, the others
-// the requests that match.
+// The kinds of faults, which package mctest documents. Refuse and Freeze concern
+// the whole server, the others the requests that match.
 const (
-	// Hang answers nothing until it is lifted.
 	Hang FaultKind = iota
-	// Refuse closes the listener and all connections.
 	Refuse
-	// Freeze moves no byte on any connection.
 	Freeze
-	// Reset ends connections with a TCP reset.
 	Reset
-	// Unauthorized answers 401.
 	Unauthorized
-	// Forbidden answers 403.
 	Forbidden
-	// Expired answers 410 to watches that resume, and ends open ones with it.
 	Expired
-	// TooManyRequests answers 429.
 	TooManyRequests
-	// Unavailable answers 503.
 	Unavailable
-	// Slow waits before it answers.
 	Slow
 )
 

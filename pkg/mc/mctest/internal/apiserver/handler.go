@@ -22,10 +22,11 @@ import (
 
 // ServeHTTP answers one request.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if !s.requests.begin() {
+	s.requests.RLock()
+	defer s.requests.RUnlock()
+	if s.ctx.Err() != nil { // after Close
 		panic(http.ErrAbortHandler)
 	}
-	defer s.requests.end()
 	req := parse(r)
 	s.counters.request(req.attributes)
 	if !s.injectFaults(w, r, &req) {
@@ -167,16 +168,11 @@ func (s *Server) readDeleteOptions(r *http.Request, t Target) (*metav1.DeleteOpt
 	}
 	options := &metav1.DeleteOptions{}
 	if len(body) > 0 {
-		kind := t.Resource.GroupVersion().WithKind("DeleteOptions")
-		if mediaType == runtime.ContentTypeProtobuf {
-			_, _, err = s.types.protobuf.Decode(body, &kind, options)
-		} else {
-			err = unmarshal(body, mediaType, options)
-		}
-		if err != nil {
-			return nil, apierrors.NewBadRequest(err.Error())
-		}
-	} else if err := parameters(r, options); err != nil {
+		err = s.decodeTyped(body, mediaType, t.Resource.GroupVersion().WithKind("DeleteOptions"), options)
+	} else {
+		err = parameters(r, options)
+	}
+	if err != nil {
 		return nil, err
 	}
 	return options, invalidOptions("DeleteOptions", validation.ValidateDeleteOptions(options))

@@ -10,7 +10,6 @@ import (
 
 	authenticationv1 "k8s.io/api/authentication/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/utils/ptr"
@@ -89,18 +88,9 @@ func (s *Server) readTyped(r *http.Request, t Target) (runtime.Object, error) {
 	if err != nil {
 		return nil, err
 	}
-	gvk := t.kind()
-	object, err := s.types.scheme.New(gvk)
+	object, err := s.types.scheme.New(t.kind())
 	if err != nil {
 		return nil, err
 	}
-	if mediaType == runtime.ContentTypeProtobuf {
-		_, _, err = s.types.protobuf.Decode(body, &gvk, object)
-	} else {
-		err = unmarshal(body, mediaType, object)
-	}
-	if err != nil {
-		return nil, apierrors.NewBadRequest(err.Error())
-	}
-	return object, nil
+	return object, s.decodeTyped(body, mediaType, t.kind(), object)
 }

@@ -65,7 +65,7 @@ type Server struct {
 	ctx      context.Context // of the server; cancelled by Close
 	cancel   context.CancelFunc
 	running  sync.WaitGroup // the accept loops
-	requests inflight
+	requests sync.RWMutex   // held for reading by each request
 
 	listenerMu sync.Mutex // serialises changes of the listener
 	listener   atomic.Pointer[listener.Listener]
@@ -80,6 +80,8 @@ func New(options Options) (*Server, error) {
 	s := &Server{
 		types: options.Types, options: options, store: store.New(options.History), admin: rand.Text(),
 		converters: map[schema.GroupVersionKind]managedfields.TypeConverter{},
+		tokens:     tokens{known: map[string]tokenEntry{}},
+		counters:   counters{requests: map[attributes]int{}, watches: map[string]int{}},
 	}
 	s.catalog.Store(options.Types.catalog)
 	s.tokens.add(s.admin, User{Username: "admin", UID: "admin", Groups: []string{"system:masters"}}, time.Time{})
@@ -134,7 +136,8 @@ func (s *Server) Close() {
 	s.listenerMu.Unlock()
 	s.http.Close()
 	l.CloseConnections(false)
-	s.requests.close()
+	s.requests.Lock() // waits for the requests
+	defer s.requests.Unlock()
 	s.running.Wait()
 }
 
@@ -179,7 +182,7 @@ func (s *Server) Rebuild() error {
 // RotateAuthority gives the server a new certificate, signed by a new
 // authority. Open connections stay open.
 func (s *Server) RotateAuthority() error {
-	ca, err := newAuthority("mctest")
+	ca, err := newAuthority()
 	if err != nil {
 		return err
 	}
@@ -194,18 +197,14 @@ func (s *Server) RotateAuthority() error {
 
 // ClientCertificate signs a certificate, in PEM, for a user.
 func (s *Server) ClientCertificate(user string, groups ...string) (certificate, key []byte, err error) {
-	c, err := s.authority.Load().client(user, groups)
-	if err != nil {
-		return nil, nil, err
-	}
-	return encode(c)
+	return s.authority.Load().client(user, groups)
 }
 
 // Anonymous returns a config without a credential.
 func (s *Server) Anonymous() *rest.Config {
 	return &rest.Config{
 		Host:            "https://" + s.listener.Load().Address(),
-		TLSClientConfig: rest.TLSClientConfig{CAData: s.authority.Load().pem},
+		TLSClientConfig: rest.TLSClientConfig{CAData: s.authority.Load().pem()},
 		QPS:             -1,
 	}
 }
@@ -246,5 +245,30 @@ func resetConnection(r *http.Request) {
 		if inner, ok := c.NetConn().(*listener.Conn); ok {
 			inner.Reset()
 		}
+	}
+}
+
+// signal wakes all goroutines that wait on its channel.
+type signal struct {
+	mu sync.Mutex
+	ch chan struct{} // guarded by mu
+}
+
+// wait returns a channel that is closed at the next signal.
+func (s *signal) wait() <-chan struct{} {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.ch == nil {
+		s.ch = make(chan struct{})
+	}
+	return s.ch
+}
+
+func (s *signal) signal() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.ch != nil {
+		close(s.ch)
+		s.ch = nil
 	}
 }

@@ -136,6 +136,34 @@ func draft(object *unstructured.Unstructured) (*store.Draft, error) {
 	return store.NewDraft(object.GetNamespace(), object.GetName(), object.GetLabels(), object.Object)
 }
 
+// commit writes an object, or removes it with this last state. Base is the record
+// that the caller has read, or nil; the write fails with store.ErrConflict if it is
+// no longer the latest.
+func (s *Server) commit(t Target, base *store.Record, object *unstructured.Unstructured, remove, dryRun bool) (*store.Record, error) {
+	d, err := draft(object)
+	if err != nil {
+		return nil, err
+	}
+	if dryRun {
+		if s.store.Get(t.Resource.Storage(), t.Namespace, t.Name) != base {
+			return nil, store.ErrConflict
+		}
+		if base != nil {
+			return d.Preview(base.Revision), nil
+		}
+		return d.Preview(s.store.Revision()), nil
+	}
+	write, after := s.store.Put, s.written
+	if remove {
+		write, after = s.store.Delete, s.removed
+	}
+	rec, err := write(t.Resource.Storage(), base, d)
+	if err == nil {
+		after(t)
+	}
+	return rec, err
+}
+
 // kind is the kind of the body that the target accepts.
 func (t Target) kind() schema.GroupVersionKind {
 	if gvk, ok := t.Resource.Subresources[t.Subresource]; ok {

@@ -9,7 +9,6 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/runtime/serializer"
 	"k8s.io/apimachinery/pkg/runtime/serializer/protobuf"
 	"k8s.io/apimachinery/pkg/util/managedfields"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
@@ -23,7 +22,6 @@ import (
 // documents, and schemas for server-side apply.
 type Types struct {
 	scheme    *runtime.Scheme
-	decoder   runtime.Decoder
 	protobuf  *protobuf.Serializer
 	catalog   *resource.Catalog
 	converter func() managedfields.TypeConverter
@@ -45,7 +43,6 @@ func NewTypes(clusterScoped []schema.GroupKind, schemes ...*runtime.Scheme) *Typ
 	}
 	return &Types{
 		scheme:   scheme,
-		decoder:  serializer.NewCodecFactory(scheme).UniversalDeserializer(),
 		protobuf: protobuf.NewSerializer(scheme, scheme),
 		catalog:  resource.FromScheme(scheme, builtin, clusterScoped...),
 		converter: sync.OnceValue(func() managedfields.TypeConverter {

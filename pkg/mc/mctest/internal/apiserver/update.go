@@ -153,25 +153,7 @@ func (s *Server) replace(t Target, rec *store.Record, live, next *unstructured.U
 	if err := normalise(t, next); err != nil {
 		return nil, err
 	}
-	d, err := draft(next)
-	if err != nil {
-		return nil, err
-	}
-	switch {
-	case o.DryRun:
-		return d.Preview(rec.Revision), nil
-	case remove:
-		out, err := s.store.Delete(t.Resource.Storage(), rec, d)
-		if err == nil {
-			s.removed(t)
-		}
-		return out, err
-	}
-	out, err := s.store.Put(t.Resource.Storage(), rec, d)
-	if err == nil {
-		s.written(t)
-	}
-	return out, err
+	return s.commit(t, rec, next, remove, o.DryRun)
 }
 
 // copyField copies a field from one object to another.

@@ -190,13 +190,13 @@ func (w *watcher) catchUp() (<-chan struct{}, error) {
 // translate adds the event that a write is to the selection.
 func (w *watcher) translate(event store.Event) {
 	before := event.Previous != nil && w.selection.shows(event.Previous)
-	after := event.Type != store.Deleted && w.selection.shows(event.Object)
+	after := !event.Deleted && w.selection.shows(event.Object)
 	switch {
 	case before && after:
 		w.add(watch.Modified, event.Object)
 	case after:
 		w.add(watch.Added, event.Object)
-	case before && event.Type == store.Deleted:
+	case before && event.Deleted:
 		w.add(watch.Deleted, event.Object)
 	case before:
 		// The client may see only the previous state.

@@ -85,8 +85,8 @@ func NewDraft(namespace, name string, set labels.Set, object map[string]any) (*D
 	}, nil
 }
 
-// at returns the draft with a resource version. It does not change the draft.
-func (d *Draft) at(revision uint64) *Record {
+// Preview returns the record that a write of the draft at a revision would store.
+func (d *Draft) Preview(revision uint64) *Record {
 	r := d.record
 	r.Revision = revision
 	r.JSON = make([]byte, 0, len(d.head)+len(d.tail)+20)
@@ -95,6 +95,3 @@ func (d *Draft) at(revision uint64) *Record {
 	r.JSON = append(r.JSON, d.tail...)
 	return &r
 }
-
-// Preview returns the record that a write of the draft at a revision would store.
-func (d *Draft) Preview(revision uint64) *Record { return d.at(revision) }

@@ -22,23 +22,13 @@ var (
 	ErrFuture = errors.New("revision is in the future")
 )
 
-// An EventType is the kind of a write.
-type EventType uint8
-
-// The kinds of writes.
-const (
-	Added EventType = iota
-	Modified
-	Deleted
-)
-
 // An Event is one write.
 type Event struct {
-	Type EventType
 	// Object is the new state; of a deletion, the last state with the
 	// revision of the deletion.
-	Object *Record
-	// Previous is nil for Added.
+	Object  *Record
+	Deleted bool
+	// Previous is nil for a new object.
 	Previous *Record
 }
 
@@ -149,19 +139,16 @@ func (s *Store) commit(resource schema.GroupResource, base *Record, draft *Draft
 		return nil, ErrConflict
 	}
 	s.revision++
-	record := draft.at(s.revision)
-	event := Event{Type: Modified, Object: record, Previous: current}
+	record := draft.Preview(s.revision)
 	switch {
 	case remove:
-		event.Type = Deleted
 		t.records = slices.Delete(t.records, i, i+1)
 	case found:
 		t.records[i] = record
 	default:
-		event.Type = Added
 		t.records = slices.Insert(t.records, i, record)
 	}
-	t.append(event, s.history)
+	t.append(Event{Object: record, Deleted: remove, Previous: current}, s.history)
 	return record, nil
 }
 

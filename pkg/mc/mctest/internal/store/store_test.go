@@ -192,7 +192,7 @@ func replay(records []*Record, events []Event) []*Record {
 	out := slices.Clone(records)
 	for _, event := range events {
 		out = slices.DeleteFunc(out, func(r *Record) bool { return r.Key() == event.Object.Key() })
-		if event.Type != Deleted {
+		if !event.Deleted {
 			out = append(out, event.Object)
 		}
 	}
