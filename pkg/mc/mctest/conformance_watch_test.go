@@ -7,13 +7,14 @@ import (
 	"testing"
 
 	. "github.com/onsi/gomega"
-	"github.com/rollcall-dev/rollcall/pkg/mc/mctest"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/metadata"
 	"k8s.io/utils/ptr"
+
+	"github.com/rollcall-dev/rollcall/pkg/mc/mctest"
 )
 
 func (s *server) watch(t *testing.T, namespace string, o metav1.ListOptions) watch.Interface {
