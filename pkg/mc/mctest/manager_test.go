@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"testing"
 	"testing/synctest"
 
@@ -36,8 +37,8 @@ func (s *standIn) Errorf(f string, a ...any) {
 
 // end does what the end of a test does.
 func (s *standIn) end() {
-	for i := len(s.cleanups) - 1; i >= 0; i-- {
-		s.cleanups[i]()
+	for _, cleanup := range slices.Backward(s.cleanups) {
+		cleanup()
 	}
 }
 
