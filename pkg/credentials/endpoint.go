@@ -108,7 +108,7 @@ func parseServer(server string, plainHTTP bool) (*url.URL, error) {
 	case parsed.User != nil:
 		return nil, fmt.Errorf("must not have user information")
 	case parsed.Scheme != "https" && (parsed.Scheme != "http" || !plainHTTP):
-		return nil, fmt.Errorf("must be an https URL, credentials are not sent in clear")
+		return nil, fmt.Errorf("must be an https URL, credentials are not sent unencrypted")
 	case parsed.Hostname() == "":
 		return nil, fmt.Errorf("must have a host")
 	case parsed.RawQuery != "" || parsed.ForceQuery || parsed.Fragment != "":

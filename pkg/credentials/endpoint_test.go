@@ -47,7 +47,7 @@ func TestEndpointsRefused(t *testing.T) {
 		{"a proxy of another kind", clientcmdv1.Cluster{Server: "https://c1", ProxyURL: "ftp://proxy"}, credentials.ErrInvalidProfile, "proxy-url: must be an http, https or socks5 URL"},
 		{"extra arguments twice", clientcmdv1.Cluster{Server: "https://c1", Extensions: []clientcmdv1.NamedExtension{
 			extension(argsExtension, `[]`), extension(argsExtension, `[]`),
-		}}, credentials.ErrInvalidProfile, "is there twice"},
+		}}, credentials.ErrInvalidProfile, "is a duplicate"},
 		{"an extension that is not JSON", clientcmdv1.Cluster{Server: "https://c1", Extensions: []clientcmdv1.NamedExtension{
 			extension(configExtension, `{`),
 		}}, credentials.ErrInvalidProfile, "not JSON"},

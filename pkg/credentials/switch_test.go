@@ -100,7 +100,7 @@ func TestSwitchIsRefused(t *testing.T) {
 			client := httpClient(t, access.RESTConfig())
 			released.Release()
 			g.Expect(access.Switch(released)).To(MatchError(credentials.ErrReleased))
-			g.Expect(access.Switch(credentials.FromRESTConfig(&rest.Config{}))).To(MatchError(ContainSubstring("no host")))
+			g.Expect(access.Switch(credentials.FromRESTConfig(&rest.Config{}))).To(MatchError(ContainSubstring(`server "" is not a URL with a host`)))
 			g.Expect(access.Switch(credentials.FromRESTConfig(&rest.Config{
 				Host: "https://c1", TLSClientConfig: rest.TLSClientConfig{CAFile: "/does/not/exist"},
 			}))).To(MatchError(ContainSubstring("/does/not/exist")))

@@ -50,6 +50,9 @@ func isPlain(rt http.RoundTripper) bool {
 	}
 }
 
+// Format implements fmt.Formatter: no verb shows a secret.
+func (c *client) Format(state fmt.State, _ rune) { _, _ = io.WriteString(state, "client transport") }
+
 var _ utilnet.RoundTripperWrapper = &client{}
 
 // WrappedRoundTripper implements utilnet.RoundTripperWrapper. It returns nil

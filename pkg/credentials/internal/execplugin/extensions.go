@@ -27,7 +27,7 @@ const (
 	extensionAdditionalEnvs = "clusterprofiles.multicluster.x-k8s.io/exec/additional-envs"
 )
 
-// readExtensions returns the three extensions that matter here, as JSON.
+// readExtensions returns these extensions, as JSON.
 func readExtensions(cluster *clientcmdv1.Cluster) (map[string]json.RawMessage, error) {
 	found := map[string]json.RawMessage{}
 	for i := range cluster.Extensions {
@@ -38,7 +38,7 @@ func readExtensions(cluster *clientcmdv1.Cluster) (map[string]json.RawMessage, e
 			continue
 		}
 		if _, twice := found[name]; twice {
-			return nil, fmt.Errorf("extension %s: is there twice", name)
+			return nil, fmt.Errorf("extension %s: is a duplicate", name)
 		}
 		raw, err := rawJSON(&cluster.Extensions[i].Extension)
 		if err != nil {
@@ -79,8 +79,8 @@ func joinArgs(provider *providerfile.Provider, raw json.RawMessage) ([]string, e
 	return append(args, more...), nil
 }
 
-// parseArgs reads ["a","b"], and {"args":["a","b"]}, which is the form that the
-// CRD's schema lets pass.
+// parseArgs parses ["a","b"], and {"args":["a","b"]}, since the CRD's schema
+// requires an object.
 func parseArgs(raw json.RawMessage) ([]string, error) {
 	var args []*string
 	if json.Unmarshal(raw, &args) != nil {
@@ -105,8 +105,8 @@ func parseArgs(raw json.RawMessage) ([]string, error) {
 	return texts, nil
 }
 
-// joinEnv keeps the provider's order and puts what the profile adds behind it,
-// by name.
+// joinEnv returns the provider's variables in their order, then those that the
+// profile adds, by name.
 func joinEnv(provider *providerfile.Provider, raw json.RawMessage) ([]clientcmdapi.ExecEnvVar, error) {
 	env := slices.Clone(provider.ExecConfig.Env)
 	policy := provider.ProfileSourcedEnvVarsPolicy
