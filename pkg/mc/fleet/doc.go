@@ -1,40 +1,64 @@
 // Copyright The Rollcall Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package fleet keeps one live cluster for each profile of an inventory.
+// Package fleet connects the clusters of an inventory.
 //
-// A [Fleet] is a multicluster.Provider. It listens to an inventory.Source,
-// turns each profile into a connection with a credentials.Method, starts the
-// cluster, and engages it with the manager:
+// A [Fleet] is a multicluster.Provider. For each ClusterProfile of an
+// inventory.Source it gets credentials, connects the cluster, checks its identity,
+// syncs its caches and engages it with the manager. After that it follows changes of
+// the profile and probes the cluster's health, until the profile is removed.
+//
+// # Setup
 //
 //	f, err := fleet.New(fleet.Options{Source: source, Credentials: resolver})
 //	…
 //	mgr, err := mcmanager.New(config, f, mcmanager.Options{})
 //
-// It is the one place that connects, watches over and drops clusters: a
-// provider is a source, a credential method and options.
+// The manager starts the fleet. Clusters that are not built from a rest.Config are
+// connected by a [Connector].
+//
+// # Usage
+//
+//   - [Fleet.Get] returns an engaged cluster, and [ProfileFrom] its profile.
+//   - [Fleet.Status], [Fleet.StatusHandler] and the metrics rollcall_fleet_* show the
+//     state of each cluster.
+//   - [Fleet.ReadyCheck] is a check for the manager's readiness probe.
+//   - [Fleet.Recheck] resolves the credentials of a profile again.
 //
 // # What it promises
 //
-//   - No cluster can delay another. Each has a goroutine of its own that owns
-//     its state, and no lock is held while one is talked to.
-//   - [Fleet.Get] is a map read that never blocks.
-//   - What does not change how a cluster is reached never touches it:
-//     heartbeats, conditions, properties and labels of its profile.
-//   - A cluster outlives its credentials and its endpoint. When a profile leads
-//     to another address, CA or credential of the same cluster, the transport
-//     under the running cluster is exchanged: caches, engaged controllers and
-//     watches' resource versions stay. Only where the cluster behind it is
-//     another one, or cannot be shown to be the same, it is engaged anew.
-//   - A cluster that cannot be reached is tried again with backoff, at once when
-//     its profile changes, and is engaged when it can be.
-//   - After a cluster has left, nothing of it remains.
-//   - Clusters that serve the same resources share one REST mapper. One in which
-//     a CRD is installed sees it at once, and changes nothing for the others.
+//   - No cluster delays another. Each has its own goroutine, and no lock is held
+//     during a request to a cluster. [Fleet.Get] never blocks.
+//   - Changes that do not concern the connection, such as heartbeats, conditions,
+//     properties and labels of a profile, leave the connection as it is.
+//   - A cluster stays engaged when its credentials or its endpoint change: only the
+//     connection is switched. Caches and engaged controllers stay.
+//   - A cluster is re-engaged when its identity has changed or cannot be verified.
+//   - A cluster that cannot be connected is retried with backoff, and at once when
+//     its profile changes. Clusters and profiles that change again and again are
+//     throttled.
+//   - After a cluster is disengaged, none of its goroutines, connections and indexes
+//     remain.
 //
-// # How a cluster is known to be the same
+// # States
 //
-// By the UID of its kube-system namespace where it may be read, before and
-// after; else by the ClusterID of its profile (KEP-2149). Where neither can be
-// compared, another access is taken for another cluster.
+//	Pending ─▶ Connecting ─▶ Syncing ─▶ Ready ⇄ Degraded
+//	   ▲           │            │         │        │
+//	   │           ▼            ▼         ▼        ▼
+//	   └──────── Backoff ◀──────┴─────────┴────────┘       any ─▶ Leaving
+//
+// A cluster is engaged while it is Ready or Degraded. [ClusterStatus] has the
+// reason, the last error and the time of the last change of the state.
+//
+// # Identity
+//
+// The identity of a cluster is the UID of its namespace kube-system. If that cannot
+// be read, it is the ClusterID of the profile (KEP-2149). If neither can be compared
+// after a change of the connection, the cluster is re-engaged.
+//
+// # Implementation
+//
+// The packages below internal are: worker (the states of one cluster), admission
+// (startup slots), identity, monitor (observes requests), mapping (REST mappings
+// that clusters share), informer and timing.
 package fleet

@@ -31,7 +31,7 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// profile returns a profile that leads to the server.
+// profile returns a profile with the server.
 func profile(name, server string) *inventory.Profile {
 	p := &inventory.Profile{}
 	p.Namespace, p.Name, p.UID = "fleet", name, types.UID(name)

@@ -14,8 +14,8 @@ import (
 )
 
 // ReadyCheck returns a check for the manager's readiness probe. It passes when the
-// inventory has been listed and at least the given share of its clusters, from 0 to
-// 1, is Ready. An empty inventory passes. Clusters that are Leaving do not count.
+// inventory has been listed and at least that share of its clusters, from 0 to 1,
+// is Ready. An empty inventory passes. Clusters that are Leaving do not count.
 //
 // A fleet that has not started does not pass, so a replica that waits for its
 // election never does: use LeaderReadyCheck there.

@@ -145,7 +145,7 @@ func (s *sink) wait() {
 	clear(s.fleet.duplicates)
 }
 
-// sortDuplicates sorts the duplicates of a name by who is next.
+// sortDuplicates sorts the duplicates of a name by precedence.
 func (s *sink) sortDuplicates(name multicluster.ClusterName) {
 	slices.SortFunc(s.byName[name][1:], func(a, b *entry) int { return inventory.ComparePrecedence(a.profile, b.profile) })
 	s.showDuplicates(name)

@@ -140,11 +140,11 @@ func TestTransitions(t *testing.T) {
 			c.Clear()
 			c.Fault(mctest.Hang)
 			c.ResetRequests()
-			asked := func() int { return c.Requests("get", "namespaces") }
+			probes := func() int { return c.Requests("get", "namespaces") }
 			env.credentials.change()
-			g.Eventually(asked).Should(Equal(1))
+			g.Eventually(probes).Should(Equal(1))
 			env.source.put(profile("eu", second))
-			g.Eventually(asked).Should(Equal(2))
+			g.Eventually(probes).Should(Equal(2))
 			c.Clear()
 		}, []string{connecting, superseded, connecting, syncing, ready}},
 		{"profile removed", func() { env.source.remove("eu") }, []string{leaving}},

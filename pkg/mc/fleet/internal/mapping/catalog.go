@@ -23,8 +23,7 @@ type resources struct {
 	key key
 }
 
-// resourcesOf returns the resources of a group version as the server lists
-// them.
+// resourcesOf returns the resources of a group version from the server's list.
 func (s *store) resourcesOf(gv schema.GroupVersion, list []metav1.APIResource) *resources {
 	list = canonical(list)
 	d := newDigest()
@@ -46,8 +45,8 @@ func (s *store) resourcesOf(gv schema.GroupVersion, list []metav1.APIResource) *
 	return s.resources.add(k, &resources{RESTMapperWithContext: mapper, key: k})
 }
 
-// canonical returns the resources, without subresources, in an order that does
-// not depend on the server's, unless that one matters.
+// canonical returns the resources without subresources. They are sorted, unless the
+// server's order matters.
 func canonical(list []metav1.APIResource) []metav1.APIResource {
 	list = slices.DeleteFunc(slices.Clone(list), func(r metav1.APIResource) bool {
 		return strings.Contains(r.Name, "/")
@@ -58,8 +57,8 @@ func canonical(list []metav1.APIResource) []metav1.APIResource {
 	return list
 }
 
-// overlap tells whether some of the resources have a kind or a name in common,
-// those of their lists included. A mapper prefers the last.
+// overlap reports whether resources have a kind or a name in common, including
+// those of their lists. A mapper prefers the last one.
 func overlap(list []metav1.APIResource) bool {
 	kinds, names := sets.New[string](), sets.New[string]()
 	for _, r := range list {
@@ -74,13 +73,13 @@ func overlap(list []metav1.APIResource) bool {
 	return false
 }
 
-// catalog maps all that is known of a cluster.
+// catalog maps all known resources of a cluster.
 type catalog struct {
 	meta.RESTMapperWithContext
 }
 
-// catalogOf puts together what documents tell, and what was asked for besides.
-func (s *store) catalogOf(documents []*document, besides map[schema.GroupVersion]answer) *catalog {
+// catalogOf returns the catalog of all group versions of the documents.
+func (s *store) catalogOf(documents []*document, extra map[schema.GroupVersion]response) *catalog {
 	var (
 		mapper meta.MultiRESTMapperWithContext
 		all    []schema.GroupVersion
@@ -90,7 +89,7 @@ func (s *store) catalogOf(documents []*document, besides map[schema.GroupVersion
 		for _, g := range document.groups {
 			for _, v := range g.versions {
 				gv := schema.GroupVersion{Group: g.name, Version: v.name}
-				known := cmp.Or(v.resources, besides[gv].resources)
+				known := cmp.Or(v.resources, extra[gv].resources)
 				if known == nil {
 					continue
 				}
@@ -106,8 +105,7 @@ func (s *store) catalogOf(documents []*document, besides map[schema.GroupVersion
 	return s.catalogs.add(k, &catalog{prefer(mapper, all)})
 }
 
-// prefer has a mapper prefer core/v1 to all others, and earlier ones to later
-// ones.
+// prefer returns a mapper that prefers core/v1, and then the order.
 func prefer(mapper meta.MultiRESTMapperWithContext, order []schema.GroupVersion) meta.RESTMapperWithContext {
 	preferring := &meta.PriorityRESTMapperWithContext{Delegate: mapper}
 	for _, gv := range append([]schema.GroupVersion{{Version: "v1"}}, order...) {

@@ -14,13 +14,13 @@ import (
 	"k8s.io/client-go/discovery"
 )
 
-// The two documents of discovery: of the core group, and of all others.
+// The two discovery documents: of the core group, and of all other groups.
 const (
 	corePath   = "/api"
 	groupsPath = "/apis"
 )
 
-// accept asks for aggregated discovery, and takes what older servers have.
+// accept prefers aggregated discovery to the format of older servers.
 const accept = discovery.AcceptV2 + "," + discovery.AcceptV1
 
 var aggregated = apidiscoveryv2.SchemeGroupVersion.WithKind("APIGroupDiscoveryList")
@@ -36,14 +36,14 @@ type group struct {
 	versions []version
 }
 
-// version is one of a group's. Its resources are nil if the document does not
-// tell of them.
+// version is a version of a group. Its resources are nil if the document does not
+// list them.
 type version struct {
 	name      string
 	resources *resources
 }
 
-// document returns what a server has answered.
+// document returns the document of a response.
 func (s *store) document(path, contentType string, body []byte) (*document, error) {
 	d := newDigest()
 	d.add(path, contentType)
@@ -77,7 +77,7 @@ func (s *store) decodeAggregated(body []byte) ([]group, error) {
 		for _, v := range item.Versions {
 			one := version{name: v.Version}
 			gv := schema.GroupVersion{Group: item.Name, Version: v.Version}
-			if list := served[gv]; list != nil { // There is none of a stale one.
+			if list := served[gv]; list != nil { // nil if it is stale
 				one.resources = s.resourcesOf(gv, list.APIResources)
 			}
 			g.versions = append(g.versions, one)

@@ -18,15 +18,15 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 )
 
-// Few names, so that they meet in several groups and versions.
+// Few names, so that several groups and versions have them in common.
 var (
 	someGroups   = []string{"", "apps", "storage", "storage.k8s.io", "batch", "policy"}
 	someVersions = []string{"v1", "v2", "v1beta1"}
 	someNames    = []string{"Pod", "Event", "Class", "Policy", "Endpoints", "PodList", "Status"}
 )
 
-// drawServer returns a server with any groups. There are at most two versions
-// of a group, since controller-runtime leaves the order of more to chance.
+// drawServer returns a server with random groups. A group has at most two versions,
+// since controller-runtime orders more at random.
 func drawServer(t *rapid.T) *server {
 	s := &server{old: rapid.Bool().Draw(t, "old")}
 	for _, group := range rapid.Permutation(someGroups).Draw(t, "groups")[:rapid.IntRange(1, 5).Draw(t, "n")] {
@@ -43,8 +43,8 @@ func drawServer(t *rapid.T) *server {
 	return s
 }
 
-// drawResources returns resources of distinct kinds, since client-go leaves
-// much to chance where two have a name in common.
+// drawResources returns resources of distinct kinds, since the results of client-go
+// are random if two have a name in common.
 func drawResources(t *rapid.T) []metav1.APIResource {
 	return rapid.SliceOfNDistinct(rapid.Custom(drawResource), 0, 4, func(r metav1.APIResource) string { return r.Kind }).Draw(t, "resources")
 }
@@ -59,8 +59,7 @@ func drawResource(t *rapid.T) metav1.APIResource {
 	return r
 }
 
-// drawLookup returns a lookup of what may exist, and whether more than one
-// group may answer it.
+// drawLookup returns a lookup, and whether more than one group may match.
 func drawLookup(t *rapid.T) (name string, do func(meta.RESTMapper) (any, error), open bool) {
 	group := rapid.SampledFrom(append(someGroups, "other")).Draw(t, "group")
 	kind := rapid.SampledFrom(append(someNames, "pod", "Missing")).Draw(t, "kind")
@@ -101,8 +100,8 @@ func drawLookup(t *rapid.T) (name string, do func(meta.RESTMapper) (any, error),
 		}, false
 	default:
 		return "ResourceSingularizer " + gvr.Resource, func(m meta.RESTMapper) (any, error) {
-			// controller-runtime looks at what other lookups have read, and
-			// does not fail where that is nothing.
+			// controller-runtime only uses what earlier lookups have read, and
+			// does not fail if there is nothing.
 			_, _ = m.KindFor(schema.GroupVersionResource{Resource: gvr.Resource})
 			singular, err := m.ResourceSingularizer(gvr.Resource)
 			if err == nil && singular == "" {
@@ -138,7 +137,7 @@ func TestEqualsDynamicRESTMapper(t *testing.T) {
 		}
 		for range rapid.IntRange(1, 8).Draw(t, "lookups") {
 			name, do, open := drawLookup(t)
-			_, _ = do(theirs) // Its first error may differ from those that follow.
+			_, _ = do(theirs) // Its first error may differ from later ones.
 			want, wantErr := do(theirs)
 			got, gotErr := do(ours)
 			t.Log(name, got, gotErr)
@@ -149,7 +148,7 @@ func TestEqualsDynamicRESTMapper(t *testing.T) {
 
 func compare(t *rapid.T, name string, got any, gotErr error, want any, wantErr error, open bool) {
 	if open && (wantErr == nil || !meta.IsNoMatchError(wantErr)) && !meta.IsNoMatchError(gotErr) {
-		return // controller-runtime prefers a group by chance.
+		return // controller-runtime prefers a random group.
 	}
 	if wantErr != nil || gotErr != nil {
 		var discovery *apiutil.ErrResourceDiscoveryFailed

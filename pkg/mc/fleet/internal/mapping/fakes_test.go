@@ -35,26 +35,26 @@ type fakeVersion struct {
 	stale     bool // its server cannot be reached
 }
 
-// server is discovery as an API server has it.
+// server is a fake API server with discovery.
 type server struct {
 	old bool // without aggregated discovery
 
 	mu       sync.Mutex // guards what follows
 	groups   []fakeGroup
-	fault    int // a status to answer with
+	fault    int // a status to respond with
 	requests map[string]int
-	// held answers wait, after they were made, until the function returns.
+	// hold delays responses, after they were made, until it returns.
 	hold func(path string)
 }
 
-// resource returns a resource of the usual names.
+// resource returns a resource with names of the usual form.
 func resource(plural, kind string) metav1.APIResource {
 	return metav1.APIResource{
 		Name: plural, SingularName: strings.ToLower(kind), Kind: kind, Namespaced: true, Verbs: metav1.Verbs{"get", "list"},
 	}
 }
 
-// kubernetes returns a server with groups that everybody knows.
+// kubernetes returns a server with groups of Kubernetes.
 func kubernetes(old bool) *server {
 	deployments := resource("deployments", "Deployment")
 	scale := metav1.APIResource{Name: "deployments/scale", Group: "autoscaling", Version: "v1", Kind: "Scale", Namespaced: true}
@@ -80,7 +80,7 @@ func (s *server) mapper(t interface{ Fatal(...any) }, in *store) *Mapper {
 
 func (s *server) client() *http.Client { return &http.Client{Transport: s} }
 
-// set makes the server serve a group, in the place of one of the same name.
+// set adds or replaces a group.
 func (s *server) set(group string, versions ...fakeVersion) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -93,7 +93,7 @@ func (s *server) set(group string, versions ...fakeVersion) {
 	s.groups[i].versions = versions
 }
 
-// remove takes a group away.
+// remove removes a group.
 func (s *server) remove(group string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -106,15 +106,15 @@ func (s *server) setFault(status int) {
 	s.fault = status
 }
 
-// setHold has answers wait for a function. They tell of the time before.
+// setHold delays later responses. They have the state at the time of the request.
 func (s *server) setHold(hold func(path string)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.hold = hold
 }
 
-// asked returns how often each path was asked for since the last call.
-func (s *server) asked() map[string]int {
+// takeRequests returns the number of requests by path since the last call.
+func (s *server) takeRequests() map[string]int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	requests := maps.Clone(s.requests)
@@ -195,8 +195,7 @@ func reply(w http.ResponseWriter, contentType string, object any) {
 	_ = json.NewEncoder(w).Encode(object)
 }
 
-// legacy lists versions in another order than that of preference, as a server
-// may.
+// legacy returns the group with the preferred version last, as a server may.
 func (g fakeGroup) legacy() metav1.APIGroup {
 	out := metav1.APIGroup{Name: g.name}
 	for _, v := range g.versions {

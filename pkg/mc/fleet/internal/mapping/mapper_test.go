@@ -25,7 +25,7 @@ var (
 	noMatch    = Satisfy(meta.IsNoMatchError)
 )
 
-// has returns what looking up a kind comes to.
+// has looks up a kind, and returns the error.
 func has(m *Mapper, kind schema.GroupKind, versions ...string) error {
 	_, err := m.RESTMapping(kind, versions...)
 	return err
@@ -40,16 +40,16 @@ func TestRequestsPerLookup(t *testing.T) {
 		want   map[string]int
 	}{
 		{"nothing before the first lookup", false, func(*Mapper) error { return nil }, nil},
-		{"two documents tell of everything", false, func(m *Mapper) error {
+		{"two requests for all groups", false, func(m *Mapper) error {
 			_, err := m.KindFor(schema.GroupVersionResource{Resource: "pods"})
 			return errors.Join(err, has(m, deployment), has(m, schema.GroupKind{Group: "autoscaling", Kind: "Scale"}))
 		}, both},
-		{"an old server is asked for one group", true, func(m *Mapper) error { return has(m, deployment) },
+		{"old server, one group", true, func(m *Mapper) error { return has(m, deployment) },
 			map[string]int{"/api": 1, "/apis": 1, "/apis/apps/v1": 1}},
-		{"an old server is asked for one version", true, func(m *Mapper) error {
+		{"old server, one version", true, func(m *Mapper) error {
 			return has(m, schema.GroupKind{Group: "autoscaling", Kind: "Scale"}, "v1")
 		}, map[string]int{"/api": 1, "/apis": 1, "/apis/autoscaling/v1": 1}},
-		{"an old server is asked once", true, func(m *Mapper) error {
+		{"old server, no request is repeated", true, func(m *Mapper) error {
 			return errors.Join(has(m, deployment), has(m, deployment, "v1"), has(m, schema.GroupKind{Kind: "Pod"}))
 		}, map[string]int{"/api": 1, "/apis": 1, "/apis/apps/v1": 1, "/api/v1": 1}},
 	} {
@@ -57,7 +57,7 @@ func TestRequestsPerLookup(t *testing.T) {
 			g := NewWithT(t)
 			s := kubernetes(test.old)
 			g.Expect(test.lookup(s.mapper(t, &store{}))).To(Succeed())
-			g.Expect(s.asked()).To(Equal(test.want))
+			g.Expect(s.takeRequests()).To(Equal(test.want))
 		})
 	}
 }
@@ -117,12 +117,12 @@ func TestNewKindIsFoundAtOnce(t *testing.T) {
 			g.Expect(lookup(m)).To(noMatch)
 			s.set("example.com", served)
 			g.Expect(lookup(m)).To(Succeed())
-			s.asked()
+			s.takeRequests()
 			g.Expect(lookup(m)).To(Succeed())
-			g.Expect(s.asked()).To(BeEmpty())
+			g.Expect(s.takeRequests()).To(BeEmpty())
 		})
 	}
-	t.Run("on an old server, in a group that is known", func(t *testing.T) {
+	t.Run("old server, known group", func(t *testing.T) {
 		g := NewWithT(t)
 		s := kubernetes(true)
 		s.set("example.com", served)
@@ -140,25 +140,25 @@ func TestMissingKindRateLimit(t *testing.T) {
 		s := kubernetes(false)
 		m := s.mapper(t, &store{})
 		g.Expect(has(m, deployment)).To(Succeed())
-		s.asked()
+		s.takeRequests()
 		for range 100 {
 			g.Expect(has(m, widget)).To(noMatch)
 		}
-		g.Expect(s.asked()).To(HaveKeyWithValue("/apis", burst))
+		g.Expect(s.takeRequests()).To(HaveKeyWithValue("/apis", burst))
 
 		g.Expect(has(m, gadget)).To(noMatch)
-		g.Expect(s.asked()).To(HaveKeyWithValue("/apis", 1), "another question")
+		g.Expect(s.takeRequests()).To(HaveKeyWithValue("/apis", 1), "another lookup")
 
 		for range 3 {
 			wait(pause)
 			for range 100 {
 				g.Expect(has(m, widget)).To(noMatch)
 			}
-			g.Expect(s.asked()).To(HaveKeyWithValue("/apis", 1))
+			g.Expect(s.takeRequests()).To(HaveKeyWithValue("/apis", 1))
 		}
 		wait(10 * pause)
 		g.Expect(has(m, gadget)).To(noMatch)
-		g.Expect(m.permitted).To(HaveLen(1), "what was long ago is forgotten")
+		g.Expect(m.allowedAt).To(HaveLen(1), "old entries are removed")
 	})
 }
 
@@ -173,7 +173,7 @@ func TestRemovedKind(t *testing.T) {
 		g.Expect(has(m, widget)).To(Succeed())
 		g.Expect(has(m, gadget)).To(noMatch)
 		g.Expect(has(m, widget)).To(noMatch)
-		g.Expect(m.known.Load().besides).NotTo(HaveKey(schema.GroupVersion{Group: "example.com", Version: "v1"}))
+		g.Expect(m.known.Load().extra).NotTo(HaveKey(schema.GroupVersion{Group: "example.com", Version: "v1"}))
 	}
 }
 
@@ -189,11 +189,11 @@ func TestServerError(t *testing.T) {
 	s.setFault(0)
 	g.Expect(has(m, deployment)).To(Succeed())
 	s.setFault(http.StatusForbidden)
-	g.Expect(has(m, deployment)).To(Succeed(), "what is known needs no server")
+	g.Expect(has(m, deployment)).To(Succeed(), "known kinds need no request")
 	g.Expect(has(m, widget)).To(Satisfy(apierrors.IsForbidden))
 
-	nothing := &server{}
-	g.Expect(has(nothing.mapper(t, &store{}), widget)).To(MatchError(ContainSubstring("serves nothing")))
+	empty := &server{}
+	g.Expect(has(empty.mapper(t, &store{}), widget)).To(MatchError(ContainSubstring("lists no API groups")))
 }
 
 func TestUnavailableAggregatedAPI(t *testing.T) {
@@ -211,7 +211,7 @@ func TestUnavailableAggregatedAPI(t *testing.T) {
 			g.Expect(*failed).To(HaveKeyWithValue(schema.GroupVersion{Group: "example.com", Version: "v1"}, Satisfy(apierrors.IsServiceUnavailable)))
 			g.Expect(err).NotTo(noMatch)
 		}
-		g.Expect(has(m, widget, "v2")).To(noMatch, "a version that it does not have")
+		g.Expect(has(m, widget, "v2")).To(noMatch, "a version that does not exist")
 		g.Expect(has(m, schema.GroupKind{Group: "apps", Kind: "Other"})).To(noMatch)
 
 		s.set("example.com", served)
@@ -219,7 +219,7 @@ func TestUnavailableAggregatedAPI(t *testing.T) {
 
 		s.set("example.com", stale)
 		g.Expect(has(m, schema.GroupKind{Group: "apps", Kind: "YetOther"})).To(noMatch)
-		g.Expect(has(m, widget)).To(Succeed(), "what was known stays known")
+		g.Expect(has(m, widget)).To(Succeed(), "known kinds stay known")
 		g.Expect(has(m, gadget)).NotTo(Or(Succeed(), noMatch))
 		g.Expect(has(m, widget)).To(Succeed())
 	}

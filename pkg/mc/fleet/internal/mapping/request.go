@@ -15,17 +15,16 @@ import (
 )
 
 const (
-	// requestTimeout bounds what one lookup waits for one answer.
+	// requestTimeout bounds one request.
 	requestTimeout = 30 * time.Second
-	// burst is how often a cluster is asked for the same missing thing without
-	// a pause. Who waits for a new kind often sees it served shortly before
-	// discovery tells of it.
+	// burst is how many requests for the same missing kind are sent without a
+	// pause. A new kind is often served shortly before discovery lists it.
 	burst = 5
 	// pause is the time between two requests after that.
 	pause = time.Second
 )
 
-// request is one that is under way. Its error may be read once done is closed.
+// request is a request under way. Its error may be read when done is closed.
 type request struct {
 	number int64
 	done   chan struct{}
@@ -34,93 +33,92 @@ type request struct {
 
 // search is one lookup.
 type search struct {
-	question
-	since     int64 // the number of the last request when it began
-	permitted bool
+	query
+	since   int64 // the number of the last request when it began
+	allowed bool
 }
 
-// ask has the cluster asked, or waits for an answer that is on its way, and
-// tells whether it did. It did not if that would not help, or not be right so
-// soon after the last time.
-func (m *Mapper) ask(s *search, known *knowledge) (asked bool, err error) {
-	about, again, ok := known.next(s.question, s.since)
+// request requests what the search needs next, or waits for such a request that is
+// under way. It reports whether the lookup should be repeated: not if no request
+// would help, or if it was sent a short time ago.
+func (m *Mapper) request(s *search, known *snapshot) (again bool, err error) {
+	t, repeated, ok := known.next(s.query, s.since)
 	if !ok {
 		return false, nil
 	}
 	m.mu.Lock()
-	r, ok := m.requests[about]
+	r, ok := m.requests[t]
 	if ok {
 		m.mu.Unlock()
 		<-r.done
 		return true, r.err
 	}
-	if m.known.Load() != known { // A request has ended meanwhile.
+	if m.known.Load() != known { // A request has just ended.
 		m.mu.Unlock()
 		return true, nil
 	}
-	if again && !s.permitted {
-		if !m.permit(s.question) {
+	if repeated && !s.allowed {
+		if !m.allow(s.query) {
 			m.mu.Unlock()
 			return false, nil
 		}
-		s.permitted = true
+		s.allowed = true
 	}
-	r = &request{number: m.begun.Add(1), done: make(chan struct{}), err: errors.New("discovery has panicked")}
-	m.requests[about] = r
+	r = &request{number: m.begun.Add(1), done: make(chan struct{}), err: errors.New("discovery panicked")}
+	m.requests[t] = r
 	m.mu.Unlock()
-	m.perform(r, about, known.untold(s.question))
+	m.perform(r, t, known.unresolved(s.query))
 	return true, r.err
 }
 
-// permit tells whether the cluster may be asked again what it could not answer:
-// in a burst, then once in a pause. The lock is held.
-func (m *Mapper) permit(q question) bool {
+// allow reports whether the query may be requested again: in a burst, then once per
+// pause. The lock must be held.
+func (m *Mapper) allow(q query) bool {
 	now := time.Now()
-	for other, until := range m.permitted {
+	for other, until := range m.allowedAt {
 		if until.Before(now) {
-			delete(m.permitted, other)
+			delete(m.allowedAt, other)
 		}
 	}
-	until, ok := m.permitted[q]
+	until, ok := m.allowedAt[q]
 	if !ok {
 		until = now
 	}
 	if until.Sub(now) > (burst-1)*pause {
 		return false
 	}
-	m.permitted[q] = until.Add(pause)
+	m.allowedAt[q] = until.Add(pause)
 	return true
 }
 
-// lesson makes what is known from what was known.
-type lesson func(*knowledge) *knowledge
+// update returns the snapshot after a request.
+type update func(*snapshot) *snapshot
 
-// perform asks the cluster. When it returns, what the answer tells is known.
-func (m *Mapper) perform(r *request, about topic, untold []schema.GroupVersion) {
-	var learn lesson
+// perform sends the request and updates the snapshot.
+func (m *Mapper) perform(r *request, t target, unresolved []schema.GroupVersion) {
+	var apply update
 	defer func() {
 		m.mu.Lock()
 		defer m.mu.Unlock()
 		if r.err == nil {
-			next := learn(m.known.Load())
-			next.catalog = m.store.catalogOf(next.documents, next.besides)
+			next := apply(m.known.Load())
+			next.catalog = m.store.catalogOf(next.documents, next.extra)
 			m.known.Store(next)
 		}
-		delete(m.requests, about)
+		delete(m.requests, t)
 		close(r.done)
 	}()
 	ctx, cancel := context.WithTimeout(context.Background(), requestTimeout)
 	defer cancel()
-	if about.documents {
-		learn, r.err = m.readDocuments(ctx, r.number)
+	if t.documents {
+		apply, r.err = m.readDocuments(ctx, r.number)
 	} else {
-		learn, r.err = m.readVersions(ctx, r.number, untold), nil
+		apply, r.err = m.readVersions(ctx, r.number, unresolved), nil
 	}
 }
 
-// readDocuments reads what all groups are, and, of most servers, what is in
-// them.
-func (m *Mapper) readDocuments(ctx context.Context, number int64) (lesson, error) {
+// readDocuments reads all groups and, from most servers, their resources.
+func (m *Mapper) readDocuments(ctx context.Context, number int64) (update, error) {
 	documents := make([]*document, 2)
 	both, ctx := errgroup.WithContext(ctx)
 	for i, path := range []string{corePath, groupsPath} {
@@ -130,12 +128,12 @@ func (m *Mapper) readDocuments(ctx context.Context, number int64) (lesson, error
 		})
 	}
 	if err := both.Wait(); err != nil {
-		return nil, fmt.Errorf("cannot get what the server serves: %w", err)
+		return nil, fmt.Errorf("cannot discover the API groups: %w", err)
 	}
 	if len(documents[0].groups)+len(documents[1].groups) == 0 {
-		return nil, errors.New("the server says that it serves nothing")
+		return nil, errors.New("the server lists no API groups")
 	}
-	return func(known *knowledge) *knowledge { return known.withDocuments(documents, number) }, nil
+	return func(known *snapshot) *snapshot { return known.withDocuments(documents, number) }, nil
 }
 
 func (m *Mapper) readDocument(ctx context.Context, path string) (*document, error) {
@@ -143,7 +141,7 @@ func (m *Mapper) readDocument(ctx context.Context, path string) (*document, erro
 	body, err := m.client.RESTClient().Get().AbsPath(path).SetHeader("Accept", accept).
 		Do(ctx).ContentType(&contentType).Raw()
 	if path == corePath && apierrors.IsNotFound(err) {
-		return &document{}, nil // An API server that has other groups alone.
+		return &document{}, nil // An API server without the core group.
 	}
 	if err != nil {
 		return nil, err
@@ -151,12 +149,12 @@ func (m *Mapper) readDocument(ctx context.Context, path string) (*document, erro
 	return m.store.document(path, contentType, body)
 }
 
-// readVersions asks for group versions one by one. One that is not found serves
-// nothing.
-func (m *Mapper) readVersions(ctx context.Context, number int64, versions []schema.GroupVersion) lesson {
-	answers := map[schema.GroupVersion]answer{}
+// readVersions requests group versions one by one. One that is not found has no
+// resources.
+func (m *Mapper) readVersions(ctx context.Context, number int64, versions []schema.GroupVersion) update {
+	responses := map[schema.GroupVersion]response{}
 	for _, gv := range versions {
-		a := answer{read: number, asked: true}
+		a := response{read: number, requested: true}
 		list, err := m.client.ServerResourcesForGroupVersionWithContext(ctx, gv.String())
 		switch {
 		case err == nil:
@@ -164,7 +162,7 @@ func (m *Mapper) readVersions(ctx context.Context, number int64, versions []sche
 		case !apierrors.IsNotFound(err):
 			a.err = err
 		}
-		answers[gv] = a
+		responses[gv] = a
 	}
-	return func(known *knowledge) *knowledge { return known.withAnswers(answers) }
+	return func(known *snapshot) *snapshot { return known.withResponses(responses) }
 }

@@ -14,11 +14,11 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// wait lets time pass in a bubble.
+// wait waits in the time of a synctest bubble.
 func wait(d time.Duration) { <-time.After(d) }
 
-// concurrently looks a kind up n times at once, and returns a function that
-// returns the errors.
+// concurrently starts n lookups of a kind, and returns a function that waits for
+// their errors.
 func concurrently(n int, m *Mapper, kind schema.GroupKind) func() []error {
 	errs := make([]error, n)
 	var all sync.WaitGroup
@@ -43,13 +43,13 @@ func TestLookupsShareOneRequest(t *testing.T) {
 
 			errs := concurrently(100, m, widget)
 			synctest.Wait()
-			g.Expect(s.asked()).To(Equal(map[string]int{"/api": 1, "/apis": 1}))
+			g.Expect(s.takeRequests()).To(Equal(map[string]int{"/api": 1, "/apis": 1}))
 			close(release)
 			g.Expect(errs()).To(HaveEach(BeNil()))
 			if old {
-				g.Expect(s.asked()).To(Equal(map[string]int{"/apis/example.com/v1": 1}))
+				g.Expect(s.takeRequests()).To(Equal(map[string]int{"/apis/example.com/v1": 1}))
 			} else {
-				g.Expect(s.asked()).To(BeEmpty())
+				g.Expect(s.takeRequests()).To(BeEmpty())
 			}
 		})
 	}
@@ -63,14 +63,14 @@ func TestKnownKindsDoNotWait(t *testing.T) {
 		g.Expect(has(m, deployment)).To(Succeed())
 		release := make(chan struct{})
 		s.setHold(func(string) { <-release })
-		s.asked()
+		s.takeRequests()
 
 		waiting := concurrently(100, m, widget)
 		synctest.Wait()
 		g.Expect(concurrently(100, m, deployment)()).To(HaveEach(BeNil()))
 		close(release)
 		g.Expect(waiting()).To(HaveEach(noMatch))
-		g.Expect(s.asked()["/apis"]).To(BeNumerically("<=", burst))
+		g.Expect(s.takeRequests()["/apis"]).To(BeNumerically("<=", burst))
 	})
 }
 
@@ -84,7 +84,7 @@ func TestEarlierRequestIsNoProof(t *testing.T) {
 		s.setHold(func(string) { <-release })
 
 		early := concurrently(1, m, gadget)
-		synctest.Wait() // Both documents were made without the group.
+		synctest.Wait() // Both responses are without the group.
 		s.set("example.com", served)
 		late := concurrently(10, m, widget)
 		synctest.Wait()
@@ -101,7 +101,7 @@ func TestRequestTimeout(t *testing.T) {
 		m := s.mapper(t, &store{})
 		s.setHold(func(string) { wait(2 * requestTimeout) })
 		began := time.Now()
-		g.Expect(concurrently(10, m, deployment)()).To(HaveEach(MatchError(ContainSubstring("cannot get what the server serves"))))
+		g.Expect(concurrently(10, m, deployment)()).To(HaveEach(MatchError(ContainSubstring("cannot discover the API groups"))))
 		g.Expect(time.Since(began)).To(BeNumerically("<=", 2*requestTimeout))
 		s.setHold(nil)
 		g.Expect(has(m, deployment)).To(Succeed())
@@ -113,7 +113,7 @@ func TestPanicInTransport(t *testing.T) {
 	s := kubernetes(true)
 	m := s.mapper(t, &store{})
 	g.Expect(has(m, schema.GroupKind{Kind: "Pod"})).To(Succeed())
-	s.setHold(func(string) { panic("a transport of the user's") })
+	s.setHold(func(string) { panic("panic of a transport") })
 	g.Expect(func() { _ = has(m, deployment) }).To(Panic())
 	s.setHold(nil)
 	g.Expect(has(m, deployment)).To(Succeed())

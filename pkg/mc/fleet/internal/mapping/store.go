@@ -12,7 +12,7 @@ import (
 	"weak"
 )
 
-// store holds what mappers share. Its zero value is ready for use.
+// store has the values that mappers share. Its zero value is ready for use.
 type store struct {
 	documents interned[document]
 	resources interned[resources]
@@ -22,21 +22,21 @@ type store struct {
 // shared is the store of the process.
 var shared store
 
-// interned holds one value for each content, for as long as it is in use.
+// interned has one value for each content while it is in use.
 type interned[T any] struct {
 	mu     sync.Mutex // guards values
 	values map[key]weak.Pointer[T]
 }
 
-// get returns the value of a content, nil if there is none.
+// get returns the value of the content, nil if there is none.
 func (i *interned[T]) get(k key) *T {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	return i.values[k].Value()
 }
 
-// add makes a value that of a content, and returns it, or the one that was
-// there before.
+// add adds the value of the content, and returns it, or the value that was added
+// earlier.
 func (i *interned[T]) add(k key, value *T) *T {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -51,8 +51,8 @@ func (i *interned[T]) add(k key, value *T) *T {
 	return value
 }
 
-// forget drops the entry of a value that is no longer in use, unless the
-// content has another one by now.
+// forget removes the entry of a value that is no longer in use, unless the content
+// has a new one.
 func (i *interned[T]) forget(k key) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -64,12 +64,12 @@ func (i *interned[T]) forget(k key) {
 // key is the hash of a content.
 type key [sha256.Size]byte
 
-// digest makes keys.
+// digest computes keys.
 type digest struct{ hash hash.Hash }
 
 func newDigest() digest { return digest{sha256.New()} }
 
-// add adds fields, so that no two sequences of fields look the same.
+// add adds fields with their lengths, so that no two sequences are equal.
 func (d digest) add(fields ...string) {
 	for _, field := range fields {
 		d.addBytes([]byte(field))

@@ -13,7 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// size tells how much there is of each.
+// size returns the number of documents, resources and catalogs.
 func (s *store) size() [3]int { return [3]int{s.documents.len(), s.resources.len(), s.catalogs.len()} }
 
 func (i *interned[T]) len() int {
@@ -52,7 +52,7 @@ func TestKindOfOneCluster(t *testing.T) {
 
 	servers[1].set("example.com", served)
 	g.Expect(has(mappers[1], widget)).To(Succeed())
-	g.Expect(in.resources.len()).To(Equal(before+1), "all but one are still shared")
+	g.Expect(in.resources.len()).To(Equal(before+1), "all others are shared")
 	for _, i := range []int{0, 2} {
 		g.Expect(mappers[i].known.Load().catalog).To(BeIdenticalTo(common.catalog))
 		g.Expect(has(mappers[i], widget)).To(noMatch)
@@ -61,7 +61,7 @@ func TestKindOfOneCluster(t *testing.T) {
 
 	servers[1].remove("example.com")
 	g.Expect(has(mappers[1], gadget)).To(noMatch)
-	g.Expect(mappers[1].known.Load().catalog).To(BeIdenticalTo(common.catalog), "it is like the others again")
+	g.Expect(mappers[1].known.Load().catalog).To(BeIdenticalTo(common.catalog), "it is equal to the others again")
 }
 
 func TestIrrelevantFieldsAreIgnored(t *testing.T) {
@@ -95,25 +95,25 @@ func TestIrrelevantFieldsAreIgnored(t *testing.T) {
 func TestUnusedValuesAreFreed(t *testing.T) {
 	g := NewWithT(t)
 	in := &store{}
-	stays, leaves := kubernetes(false), kubernetes(false)
-	leaves.set("example.com", served)
-	staying := stays.mapper(t, in)
-	g.Expect(has(staying, deployment)).To(Succeed())
+	kept, removed := kubernetes(false), kubernetes(false)
+	removed.set("example.com", served)
+	keptMapper := kept.mapper(t, in)
+	g.Expect(has(keptMapper, deployment)).To(Succeed())
 	before := in.size()
 
-	leaving := leaves.mapper(t, in)
-	g.Expect(has(leaving, widget)).To(Succeed())
+	removedMapper := removed.mapper(t, in)
+	g.Expect(has(removedMapper, widget)).To(Succeed())
 	g.Expect(in.size()).NotTo(Equal(before))
-	runtime.KeepAlive(leaving)
+	runtime.KeepAlive(removedMapper)
 	size := func() [3]int {
 		runtime.GC()
 		return in.size()
 	}
-	before[2] = 1 // The catalog of a mapper that knows nothing goes, too.
+	before[2] = 1 // The empty catalog is freed, too.
 	g.Eventually(size).Should(Equal(before))
-	g.Expect(has(staying, deployment)).To(Succeed())
+	g.Expect(has(keptMapper, deployment)).To(Succeed())
 
-	runtime.KeepAlive(staying)
+	runtime.KeepAlive(keptMapper)
 	g.Eventually(size).Should(Equal([3]int{}))
 }
 

@@ -41,7 +41,7 @@ func New(next http.RoundTripper, c clock.PassiveClock) *Transport {
 // Close makes all later requests fail.
 func (t *Transport) Close() { t.closed.Store(true) }
 
-// AliveSince reports whether the cluster has sent data after the given time over
+// AliveSince reports whether the cluster has sent data since that time over
 // connections that were not dropped since the last call.
 func (t *Transport) AliveSince(since time.Time) bool {
 	dropped := t.dropped.Swap(false)

@@ -39,7 +39,7 @@ func TestAliveSince(t *testing.T) {
 	for _, tc := range []struct {
 		name   string
 		target string
-		answer func() (*http.Response, error)
+		response func() (*http.Response, error)
 		want   bool
 	}{
 		{"a response", "/api", func() (*http.Response, error) { return response(200, strings.NewReader("")) }, true},
@@ -50,7 +50,7 @@ func TestAliveSince(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				g := NewWithT(t)
-				transport := monitor.New(roundTripper(func(*http.Request) (*http.Response, error) { return tc.answer() }), clock.RealClock{})
+				transport := monitor.New(roundTripper(func(*http.Request) (*http.Response, error) { return tc.response() }), clock.RealClock{})
 				since := time.Now()
 				g.Expect(transport.AliveSince(since)).To(BeFalse(), "nothing was received")
 				time.Sleep(time.Second)

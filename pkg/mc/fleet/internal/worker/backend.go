@@ -44,10 +44,10 @@ type Connection interface {
 	// Probe sends a request to the cluster and returns the UID of the namespace
 	// kube-system, or "" if it cannot be read.
 	Probe(ctx context.Context) (uid string, err error)
-	// AliveSince reports whether the cluster has sent data after the given time
-	// over connections that were not dropped since the last call. OpenWatches is
-	// the number of open watches.
+	// AliveSince reports whether the cluster has sent data since that time over
+	// connections that were not dropped since the last call.
 	AliveSince(since time.Time) bool
+	// OpenWatches returns the number of open watches.
 	OpenWatches() int
 
 	// NewCluster creates the cluster. It is called at most once.

@@ -84,7 +84,7 @@ func (c *Cluster) Backlog() int { return c.engagement.Backlog() }
 // Profile returns the current profile. It must not be changed.
 func (c *Cluster) Profile() *inventory.Profile { return c.profile.Load() }
 
-// setProfile replaces the profile and notifies those who observe the cluster.
+// setProfile replaces the profile and notifies observers of the cluster.
 func (c *Cluster) setProfile(profile *inventory.Profile) {
 	if c.profile.Swap(profile) != profile {
 		c.engagement.NotifyChange()

@@ -44,8 +44,7 @@ func properties(profile *inventory.Profile) map[string]string {
 	return all
 }
 
-// accessKey is equal for versions of a profile that lead to the same cluster in the
-// same way.
+// accessKey is equal for versions of a profile with the same access to the cluster.
 func accessKey(profile *inventory.Profile) string {
 	return string(profile.UID) + " " + inventory.Fingerprint(profile)
 }

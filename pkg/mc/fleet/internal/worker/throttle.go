@@ -81,7 +81,7 @@ type Throttles struct {
 	unused list.List // of those without users, in the order of their last use
 }
 
-// throttleUse is a Throttle and who uses it.
+// throttleUse is a Throttle with the number of its users.
 type throttleUse struct {
 	name     multicluster.ClusterName
 	throttle *Throttle
