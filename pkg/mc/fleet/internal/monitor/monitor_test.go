@@ -37,10 +37,10 @@ func request(t *testing.T, target string) *http.Request {
 
 func TestAliveSince(t *testing.T) {
 	for _, tc := range []struct {
-		name   string
-		target string
+		name     string
+		target   string
 		response func() (*http.Response, error)
-		want   bool
+		want     bool
 	}{
 		{"a response", "/api", func() (*http.Response, error) { return response(200, strings.NewReader("")) }, true},
 		{"an error of a proxy", "/api", func() (*http.Response, error) { return response(502, strings.NewReader("")) }, false},

@@ -6,7 +6,6 @@ package worker_test
 import (
 	"context"
 	"errors"
-	"slices"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -346,15 +345,4 @@ func (e *testEnv) is(g *WithT, state worker.State, reason worker.Reason, lastErr
 	} else {
 		g.ExpectWithOffset(1, status.LastError).To(ContainSubstring(lastError))
 	}
-}
-
-// servers returns the servers of all connections so far.
-func (e *testEnv) servers() []string {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	var servers []string
-	for _, c := range slices.Clone(e.connections) {
-		servers = append(servers, c.get())
-	}
-	return servers
 }

@@ -23,23 +23,23 @@ func about(d time.Duration) types.GomegaMatcher {
 func TestThrottleChanges(t *testing.T) {
 	for _, tc := range []struct {
 		name   string
-		pauses []time.Duration // before each change, after its delay
-		want   []time.Duration // delays of the changes
+		pauses []int // seconds before each change, after its delay
+		want   []int // delays of the changes, in seconds
 	}{
-		{"five at once, then with a delay that doubles", make([]time.Duration, 9), []time.Duration{0, 0, 0, 0, 0, 1, 2, 4, 8}},
-		{"the delay ends at the maximum", make([]time.Duration, 15), []time.Duration{0, 0, 0, 0, 0, 1, 2, 4, 8, 16, 32, 60, 60, 60, 60}},
-		{"short pauses count for the delay", []time.Duration{0, 0, 0, 0, 0, 2, 3, 0}, []time.Duration{0, 0, 0, 0, 0, 0, 0, 4}},
-		{"a pause of the maximum does not reset", []time.Duration{0, 0, 0, 0, 0, 61, 0}, []time.Duration{0, 0, 0, 0, 0, 0, 2}},
-		{"a longer pause resets", []time.Duration{0, 0, 0, 0, 0, 63, 0, 0, 0, 0, 0}, []time.Duration{0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1}},
+		{"five at once, then with a delay that doubles", make([]int, 9), []int{0, 0, 0, 0, 0, 1, 2, 4, 8}},
+		{"the delay ends at the maximum", make([]int, 15), []int{0, 0, 0, 0, 0, 1, 2, 4, 8, 16, 32, 60, 60, 60, 60}},
+		{"short pauses count for the delay", []int{0, 0, 0, 0, 0, 2, 3, 0}, []int{0, 0, 0, 0, 0, 0, 0, 4}},
+		{"a pause of the maximum does not reset", []int{0, 0, 0, 0, 0, 61, 0}, []int{0, 0, 0, 0, 0, 0, 2}},
+		{"a longer pause resets", []int{0, 0, 0, 0, 0, 63, 0, 0, 0, 0, 0}, []int{0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			g := NewWithT(t)
 			throttle := worker.NewThrottle(time.Second, time.Minute)
 			now := time.Now()
 			for i, pause := range tc.pauses {
-				now = now.Add(pause * time.Second)
+				now = now.Add(time.Duration(pause) * time.Second)
 				delay := throttle.UntilChange(now)
-				g.Expect(delay).To(about(tc.want[i]*time.Second), "change %d", i)
+				g.Expect(delay).To(about(time.Duration(tc.want[i])*time.Second), "change %d", i)
 				now = now.Add(delay)
 				throttle.FollowChange(now)
 			}
@@ -50,8 +50,8 @@ func TestThrottleChanges(t *testing.T) {
 func TestThrottleFailures(t *testing.T) {
 	g := NewWithT(t)
 	throttle := worker.NewThrottle(time.Second, time.Minute)
-	for _, want := range []time.Duration{1, 2, 4, 8, 16, 32, 60, 60} {
-		g.Expect(throttle.Failed()).To(about(want * time.Second))
+	for _, want := range []int{1, 2, 4, 8, 16, 32, 60, 60} {
+		g.Expect(throttle.Failed()).To(about(time.Duration(want) * time.Second))
 	}
 	throttle.Reset()
 	g.Expect(throttle.Failed()).To(about(time.Second), "after Reset")
@@ -62,8 +62,8 @@ func TestThrottleFailures(t *testing.T) {
 
 func TestThrottles(t *testing.T) {
 	began := time.Now()
-	at := func(d time.Duration) time.Time { return began.Add(d) }
-	const max = time.Minute
+	at := began.Add
+	const longest = time.Minute
 	for _, tc := range []struct {
 		name string
 		use  func(all *worker.Throttles, throttle *worker.Throttle) // throttle is of "a", acquired at 0
@@ -71,36 +71,36 @@ func TestThrottles(t *testing.T) {
 		same bool
 	}{
 		{"in use", func(*worker.Throttles, *worker.Throttle) {}, time.Hour, true},
-		{"released a short time ago", func(all *worker.Throttles, _ *worker.Throttle) { all.Release("a", at(0)) }, max, true},
-		{"released long ago", func(all *worker.Throttles, _ *worker.Throttle) { all.Release("a", at(0)) }, max + 1, false},
+		{"released a short time ago", func(all *worker.Throttles, _ *worker.Throttle) { all.Release("a", at(0)) }, longest, true},
+		{"released long ago", func(all *worker.Throttles, _ *worker.Throttle) { all.Release("a", at(0)) }, longest + 1, false},
 		{"released while another worker uses it", func(all *worker.Throttles, _ *worker.Throttle) {
 			all.Acquire("a", at(0))
 			all.Release("a", at(0))
 		}, time.Hour, true},
 		{"acquired again before it expired", func(all *worker.Throttles, _ *worker.Throttle) {
 			all.Release("a", at(0))
-			all.Acquire("a", at(max))
-			all.Release("a", at(max))
-		}, 2 * max, true},
+			all.Acquire("a", at(longest))
+			all.Release("a", at(longest))
+		}, 2 * longest, true},
 		{"released long ago, but with a delay", func(all *worker.Throttles, throttle *worker.Throttle) {
 			for range 20 {
 				throttle.FollowChange(at(0))
 			}
 			all.Release("a", at(0))
-		}, max + 1, true},
+		}, longest + 1, true},
 		{"others expire", func(all *worker.Throttles, _ *worker.Throttle) {
 			for i := range 10 {
 				name := multicluster.ClusterName(fmt.Sprint(i))
 				all.Acquire(name, at(0))
 				all.Release(name, at(0))
 			}
-			all.Release("a", at(2*max))
-			all.Acquire("b", at(2*max))
-		}, 2 * max, true},
+			all.Release("a", at(2*longest))
+			all.Acquire("b", at(2*longest))
+		}, 2 * longest, true},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			g := NewWithT(t)
-			all := worker.NewThrottles(time.Second, max)
+			all := worker.NewThrottles(time.Second, longest)
 			throttle := all.Acquire("a", at(0))
 			g.Expect(throttle.Begin()).To(BeFalse())
 			tc.use(all, throttle)
