@@ -12,7 +12,7 @@ import (
 
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
-	"github.com/rollcall-dev/rollcall/pkg/credentials"
+	"github.com/rollcall-dev/rollcall/pkg/credentials/providerfile"
 
 	"github.com/rollcall-dev/rollcall/internal/realfleet"
 )
@@ -72,8 +72,8 @@ func startController(ctx context.Context, h *realfleet.Hub, bin, dir string) (*p
 // writeProviderFile writes the provider file (KEP-5339), which names the plugin
 // for the access provider of the profiles.
 func writeProviderFile(path, pluginKubeconfig string) error {
-	file, err := json.MarshalIndent(credentials.File{
-		Providers: []credentials.Provider{{
+	file, err := json.MarshalIndent(providerfile.File{
+		Providers: []providerfile.Provider{{
 			Name: realfleet.AccessProvider,
 			ExecConfig: &clientcmdapi.ExecConfig{
 				APIVersion:         "client.authentication.k8s.io/v1",

@@ -8,18 +8,18 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"io"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"github.com/rollcall-dev/rollcall/pkg/credentials/internal/rules"
 )
 
 // AllowedCommand is a plugin that may be run.
 type AllowedCommand struct {
-	// Command is an absolute path, or a name in one of the plugin folders, as
-	// in a provider's ExecConfig. A path does not allow the name, nor a name
-	// the path. Required.
+	// Command is a path, or a name in one of the plugin folders, as in a
+	// provider's ExecConfig. A path does not allow the name, nor a name the path.
+	// Required.
 	Command string
 
 	// SHA256 are digests, in hexadecimal, one of which the executable must
@@ -27,7 +27,7 @@ type AllowedCommand struct {
 	SHA256 []string
 }
 
-// String returns what the flag --credential-plugin-allow takes, one for each
+// String returns the value of the flag --credential-plugin-allow, one for each
 // digest.
 func (c AllowedCommand) String() string {
 	if len(c.SHA256) == 0 {
@@ -49,15 +49,14 @@ func parseAllowedCommand(text string) (AllowedCommand, error) {
 	if found {
 		allowed.SHA256 = []string{digest}
 	}
-	return allowed, allowed.fault()
+	return allowed, allowed.check()
 }
 
-// fault returns what is wrong with the entry, or nil.
-func (c *AllowedCommand) fault() error {
+func (c *AllowedCommand) check() error {
 	if c.Command == "" {
 		return errors.New("the command must not be empty")
 	}
-	if err := commandFault(c.Command); err != nil {
+	if err := rules.CheckCommand(c.Command); err != nil {
 		return err
 	}
 	for _, digest := range c.SHA256 {
@@ -68,11 +67,28 @@ func (c *AllowedCommand) fault() error {
 	return nil
 }
 
+// complete checks the entry, makes a path absolute and copies the digests in
+// lower case.
+func (c *AllowedCommand) complete(workDir string) error {
+	if err := c.check(); err != nil {
+		return err
+	}
+	if rules.IsPath(c.Command) && !filepath.IsAbs(c.Command) {
+		c.Command = filepath.Join(workDir, c.Command)
+	}
+	c.SHA256 = slices.Clone(c.SHA256)
+	for i := range c.SHA256 {
+		c.SHA256[i] = strings.ToLower(c.SHA256[i])
+	}
+	return nil
+}
+
 // allowlist are the commands that may be run. An empty one allows all.
 type allowlist []AllowedCommand
 
-// digests returns those of which the command's executable must have one, none
-// where any will do. It returns false where the command is not allowed.
+// digests returns the digests of which the command's executable must have one,
+// or none if any content is allowed. It returns false if the command is not
+// allowed.
 func (l allowlist) digests(command string) (digests []string, allowed bool) {
 	if len(l) == 0 {
 		return nil, true
@@ -85,38 +101,8 @@ func (l allowlist) digests(command string) (digests []string, allowed bool) {
 		if len(l[i].SHA256) == 0 {
 			return nil, true
 		}
-		for _, digest := range l[i].SHA256 {
-			digests = append(digests, strings.ToLower(digest))
-		}
+		digests = append(digests, l[i].SHA256...)
 	}
 	slices.Sort(digests)
 	return slices.Compact(digests), allowed
-}
-
-// openVerified opens an executable whose content has one of the digests. It is
-// ErrDenied to have another.
-func openVerified(path string, digests []string) (*os.File, error) {
-	file, err := os.Open(path)
-	if err != nil {
-		return nil, fmt.Errorf("%w: its digest cannot be taken: %w", ErrDenied, err)
-	}
-	hash := sha256.New()
-	if _, err := io.Copy(hash, file); err != nil {
-		_ = file.Close()
-		return nil, fmt.Errorf("%w: its digest cannot be taken: %w", ErrDenied, err)
-	}
-	digest := hex.EncodeToString(hash.Sum(nil))
-	if !slices.Contains(digests, digest) {
-		_ = file.Close()
-		return nil, fmt.Errorf("%w: its SHA-256 digest %s is not among those allowed", ErrDenied, digest)
-	}
-	return file, nil
-}
-
-// isScript tells whether the file is run by an interpreter, which is given its
-// path.
-func isScript(file *os.File) bool {
-	var start [2]byte
-	n, _ := file.ReadAt(start[:], 0)
-	return string(start[:n]) == "#!"
 }

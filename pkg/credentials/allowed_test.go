@@ -16,6 +16,7 @@ import (
 	clientcmdv1 "k8s.io/client-go/tools/clientcmd/api/v1"
 
 	"github.com/rollcall-dev/rollcall/pkg/credentials"
+	"github.com/rollcall-dev/rollcall/pkg/credentials/providerfile"
 )
 
 func digestOf(t *testing.T, path string) string {
@@ -28,7 +29,7 @@ func digestOf(t *testing.T, path string) string {
 	return hex.EncodeToString(sum[:])
 }
 
-func TestOnlyAllowedCommandsAreKnown(t *testing.T) {
+func TestAllowedCommands(t *testing.T) {
 	for _, test := range []struct {
 		name             string
 		allowed, command string
@@ -48,7 +49,7 @@ func TestOnlyAllowedCommandsAreKnown(t *testing.T) {
 			provider := plain("fake")
 			provider.ExecConfig.Command = test.command
 			resolver, err := credentials.New(credentials.Options{
-				Providers:       []credentials.Provider{provider},
+				Providers:       []providerfile.Provider{provider},
 				PluginDirs:      []string{"/plugins"},
 				AllowedCommands: []credentials.AllowedCommand{{Command: test.allowed}},
 			})
@@ -64,7 +65,7 @@ func TestOnlyAllowedCommandsAreKnown(t *testing.T) {
 	}
 }
 
-func TestAFileWithACommandThatIsNotAllowedIsNotInForce(t *testing.T) {
+func TestFileWithDisallowedCommand(t *testing.T) {
 	g := NewWithT(t)
 	path := filepath.Join(t.TempDir(), "providers.yaml")
 	replaced(t, path, fileOf())
@@ -94,8 +95,8 @@ func TestDigests(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			g := NewWithT(t)
 			plugin, server := newFakePlugin(t), newServer(t, "Bearer t1")
-			plugin.answer("t1", future())
-			resolver := newResolver(t, credentials.Options{Providers: []credentials.Provider{plugin.provider()}, AllowedCommands: test.allowed})
+			plugin.output("t1", future())
+			resolver := newResolver(t, credentials.Options{Providers: []providerfile.Provider{plugin.provider()}, AllowedCommands: test.allowed})
 			_, _, err := get(httpClient(t, resolve(t, resolver, server.profile("c1")).RESTConfig()), server.URL)
 			if test.ok {
 				g.Expect(err).NotTo(HaveOccurred())
@@ -108,7 +109,7 @@ func TestDigests(t *testing.T) {
 	}
 }
 
-func TestDigestsAreTakenBeforeEachRun(t *testing.T) {
+func TestDigestIsCheckedBeforeEachRun(t *testing.T) {
 	g := NewWithT(t)
 	server := newServer(t, "Bearer t1", "Bearer t2")
 	dir := t.TempDir()
@@ -122,7 +123,7 @@ func TestDigestsAreTakenBeforeEachRun(t *testing.T) {
 	provider := plain("fake")
 	provider.ExecConfig.Command, provider.ExecConfig.Env = "script", nil
 	resolver := newResolver(t, credentials.Options{
-		Providers:       []credentials.Provider{provider},
+		Providers:       []providerfile.Provider{provider},
 		PluginDirs:      []string{dir},
 		AllowedCommands: []credentials.AllowedCommand{{Command: "script", SHA256: []string{digestOf(t, script)}}},
 	})
@@ -136,7 +137,7 @@ func TestDigestsAreTakenBeforeEachRun(t *testing.T) {
 	g.Expect(server.identities()).NotTo(ContainElement("Bearer t2"), "what has another content is not run")
 }
 
-func TestTheEnvironmentOfAPlugin(t *testing.T) {
+func TestPluginEnvironment(t *testing.T) {
 	t.Setenv("ROLLCALL_TEST_ONE", "1")
 	t.Setenv("ROLLCALL_TEST_TWO", "2")
 	t.Setenv("HTTPS_PROXY", "http://127.0.0.1:1")
@@ -145,18 +146,18 @@ func TestTheEnvironmentOfAPlugin(t *testing.T) {
 		inherited []string
 		want      []string
 	}{
-		{"is this process's, where the file says nothing", nil, []string{"HTTPS_PROXY", "ROLLCALL_TEST_ONE", "ROLLCALL_TEST_TWO"}},
-		{"is empty but for what the file sets, where it lists nothing", []string{}, nil},
-		{"has what the file lists", []string{"ROLLCALL_TEST_ONE"}, []string{"ROLLCALL_TEST_ONE"}},
-		{"has what matches", []string{"ROLLCALL_*_T*"}, []string{"ROLLCALL_TEST_TWO"}},
+		{"inherited by default", nil, []string{"HTTPS_PROXY", "ROLLCALL_TEST_ONE", "ROLLCALL_TEST_TWO"}},
+		{"an empty list", []string{}, nil},
+		{"a name", []string{"ROLLCALL_TEST_ONE"}, []string{"ROLLCALL_TEST_ONE"}},
+		{"a pattern", []string{"ROLLCALL_*_T*"}, []string{"ROLLCALL_TEST_TWO"}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			g := NewWithT(t)
 			plugin, server := newFakePlugin(t), newServer(t, "Bearer t1")
-			plugin.answer("t1", future())
+			plugin.output("t1", future())
 			provider := plugin.provider()
-			provider.InheritedEnvVars = test.inherited
-			resolver := newResolver(t, credentials.Options{Providers: []credentials.Provider{provider}})
+			provider.Rollcall.InheritedEnvVars = test.inherited
+			resolver := newResolver(t, credentials.Options{Providers: []providerfile.Provider{provider}})
 			getAll(t, httpClient(t, resolve(t, resolver, server.profile("c1")).RESTConfig()), server.URL, 1, 200)
 			var got []string
 			for _, name := range []string{"HTTPS_PROXY", "ROLLCALL_TEST_ONE", "ROLLCALL_TEST_TWO"} {
@@ -172,24 +173,24 @@ func TestTheEnvironmentOfAPlugin(t *testing.T) {
 	}
 }
 
-func TestVariablesThatProfilesMaySet(t *testing.T) {
+func TestAllowedProfileEnvVars(t *testing.T) {
 	for _, test := range []struct {
 		name, variables string
 		allowed         []string
 		text            string
 	}{
-		{"all that are harmless, where the file lists none", `{"REGION":"eu"}`, nil, ""},
+		{"all harmless ones by default", `{"REGION":"eu"}`, nil, ""},
 		{"one that is listed", `{"REGION":"eu"}`, []string{"REGION"}, ""},
 		{"one that matches", `{"REGION_A":"eu"}`, []string{"TENANT", "REGION_*"}, ""},
 		{"one that is not listed", `{"REGION":"eu","TENANT":"x"}`, []string{"REGION"}, "denied: variable TENANT is not among the provider's allowedProfileEnvVars"},
-		{"a dangerous one, though it is listed", `{"LD_PRELOAD":"/x"}`, []string{"*", "LD_PRELOAD"}, "denied: variable LD_PRELOAD is not accepted from a profile"},
+		{"a dangerous one that is listed", `{"LD_PRELOAD":"/x"}`, []string{"*", "LD_PRELOAD"}, "denied: variable LD_PRELOAD is not accepted from a profile"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			g := NewWithT(t)
 			provider := plain("fake")
-			provider.ProfileSourcedEnvVarsPolicy = credentials.ProfileSourcedEnvVarsReplace
-			provider.AllowedProfileEnvVars = test.allowed
-			resolver := newResolver(t, credentials.Options{Providers: []credentials.Provider{provider}})
+			provider.ProfileSourcedEnvVarsPolicy = providerfile.ProfileSourcedEnvVarsReplace
+			provider.Rollcall.AllowedProfileEnvVars = test.allowed
+			resolver := newResolver(t, credentials.Options{Providers: []providerfile.Provider{provider}})
 			_, err := resolver.Resolve(t.Context(), profileOf("c1", clientcmdv1.Cluster{
 				Server:     "https://c1",
 				Extensions: []clientcmdv1.NamedExtension{extension(envsExtension, test.variables)},

@@ -20,11 +20,11 @@ import (
 	"github.com/rollcall-dev/rollcall/pkg/credentials"
 )
 
-// answerCertificate makes a client certificate of that name the answer.
-func (p *fakePlugin) answerCertificate(name string, notAfter time.Time) {
+// outputCertificate makes a client certificate of that name the output.
+func (p *fakePlugin) outputCertificate(name string, notAfter time.Time) {
 	p.t.Helper()
 	certificate, key := newCertificate(p.t, name, notAfter)
-	p.set("answer", execCredential("client.authentication.k8s.io/v1", map[string]string{
+	p.set("output", execCredential("client.authentication.k8s.io/v1", map[string]string{
 		"clientCertificateData": certificate,
 		"clientKeyData":         key,
 	}))
@@ -57,7 +57,7 @@ func newCertificate(t testing.TB, name string, notAfter time.Time) (certificate,
 func TestClientCertificates(t *testing.T) {
 	g := NewWithT(t)
 	plugin, server := newFakePlugin(t), newServer(t, "one")
-	plugin.answerCertificate("one", future())
+	plugin.outputCertificate("one", future())
 	client := httpClient(t, resolve(t, onePlugin(t, plugin), server.profile("c1")).RESTConfig())
 	getAll(t, client, server.URL, 3, 200)
 	g.Expect(server.identities()).To(Equal([]string{"one", "one", "one"}))
@@ -65,8 +65,8 @@ func TestClientCertificates(t *testing.T) {
 	g.Expect(err).NotTo(HaveOccurred())
 
 	// The server trusts another name: the request is repeated on a new
-	// connection, and the old one, with its watch, is gone.
-	plugin.answerCertificate("two", future())
+	// connection, and the old one is closed, with its watch.
+	plugin.outputCertificate("two", future())
 	server.accept("two")
 	getAll(t, client, server.URL, 1, 200)
 	_, err = watch.Body.Read(make([]byte, 1))
@@ -76,15 +76,15 @@ func TestClientCertificates(t *testing.T) {
 	g.Expect(plugin.runs()).To(HaveLen(2))
 }
 
-func TestANewTokenLeavesConnectionsOpen(t *testing.T) {
+func TestNewTokenKeepsConnections(t *testing.T) {
 	g := NewWithT(t)
 	plugin, server := newFakePlugin(t), newServer(t, "Bearer t1")
-	plugin.answer("t1", future())
+	plugin.output("t1", future())
 	client := httpClient(t, resolve(t, onePlugin(t, plugin), server.profile("c1")).RESTConfig())
 	watch, err := client.Get(server.URL + "/watch")
 	g.Expect(err).NotTo(HaveOccurred())
 
-	plugin.answer("t2", future())
+	plugin.output("t2", future())
 	server.accept("Bearer t2")
 	getAll(t, client, server.URL, 1, 200)
 	g.Consistently(server.watchEnded, "100ms").ShouldNot(Receive())
@@ -92,19 +92,19 @@ func TestANewTokenLeavesConnectionsOpen(t *testing.T) {
 	g.Eventually(server.watchEnded).Should(Receive())
 }
 
-func TestAnExpiredCertificateIsNoAnswer(t *testing.T) {
+func TestExpiredCertificate(t *testing.T) {
 	g := NewWithT(t)
 	plugin, server := newFakePlugin(t), newServer(t, "one")
-	plugin.answerCertificate("one", time.Now().Add(-time.Minute))
+	plugin.outputCertificate("one", time.Now().Add(-time.Minute))
 	client := httpClient(t, resolve(t, onePlugin(t, plugin), server.profile("c1")).RESTConfig())
 	_, _, err := get(client, server.URL)
 	g.Expect(err).To(MatchError(credentials.ErrExpired))
 }
 
-func TestACertificateThatComesLaterIsPresented(t *testing.T) {
+func TestCertificateAfterFirstConnection(t *testing.T) {
 	g := NewWithT(t)
 	plugin, server := newFakePlugin(t), newServer(t, "Bearer mine", "one")
-	plugin.answerCertificate("one", future())
+	plugin.outputCertificate("one", future())
 	access := resolve(t, onePlugin(t, plugin), server.profile("c1"))
 
 	// This request makes a connection without asking the plugin.
@@ -117,23 +117,23 @@ func TestACertificateThatComesLaterIsPresented(t *testing.T) {
 	g.Expect(server.identities()).To(Equal([]string{"Bearer mine", "one"}))
 }
 
-func TestACertificateThatIsGivenAgainAfterItsExpiryIsPresented(t *testing.T) {
+func TestSameCertificateAfterExpiry(t *testing.T) {
 	g := NewWithT(t)
 	plugin, server := newFakePlugin(t), newServer(t, "Bearer mine", "one")
 	certificate, key := newCertificate(t, "one", future())
-	answer := func(expiry time.Time) {
-		plugin.set("answer", execCredential("client.authentication.k8s.io/v1", map[string]string{
+	output := func(expiry time.Time) {
+		plugin.set("output", execCredential("client.authentication.k8s.io/v1", map[string]string{
 			"clientCertificateData": certificate, "clientKeyData": key,
 			"expirationTimestamp": expiry.UTC().Format(time.RFC3339Nano),
 		}))
 	}
 	expiry := time.Now().Add(time.Second)
-	answer(expiry)
+	output(expiry)
 	access := resolve(t, onePlugin(t, plugin), server.profile("c1"))
 	client := httpClient(t, access.RESTConfig())
 	getAll(t, client, server.URL, 1, 200)
 	server.CloseClientConnections()
-	answer(future())
+	output(future())
 	g.Eventually(time.Now, "5s").Should(BeTemporally(">", expiry))
 
 	// This request makes a connection while there is no valid certificate.
@@ -148,7 +148,7 @@ func TestTokenAndCertificateTogether(t *testing.T) {
 	g := NewWithT(t)
 	plugin, server := newFakePlugin(t), newServer(t, "Bearer t1")
 	certificate, key := newCertificate(t, "one", future())
-	plugin.set("answer", execCredential("client.authentication.k8s.io/v1", map[string]string{
+	plugin.set("output", execCredential("client.authentication.k8s.io/v1", map[string]string{
 		"token": "t1", "clientCertificateData": certificate, "clientKeyData": key,
 	}))
 	client := httpClient(t, resolve(t, onePlugin(t, plugin), server.profile("c1")).RESTConfig())

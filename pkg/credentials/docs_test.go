@@ -16,6 +16,7 @@ import (
 	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"github.com/rollcall-dev/rollcall/pkg/credentials"
+	"github.com/rollcall-dev/rollcall/pkg/credentials/providerfile"
 )
 
 const docs = "../../docs"
@@ -29,9 +30,9 @@ func page(t *testing.T, path ...string) string {
 	return string(content)
 }
 
-func TestTheReferenceNamesEveryField(t *testing.T) {
+func TestDocsNameEveryField(t *testing.T) {
 	reference := page(t, docs, "credentials.md")
-	for _, kind := range []reflect.Type{reflect.TypeFor[credentials.Provider](), reflect.TypeFor[clientcmdapi.ExecConfig]()} {
+	for _, kind := range []reflect.Type{reflect.TypeFor[providerfile.Provider](), reflect.TypeFor[providerfile.Extensions](), reflect.TypeFor[clientcmdapi.ExecConfig]()} {
 		for field := range kind.Fields() {
 			name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
 			if name != "" && name != "-" && !strings.Contains(reference, "| `"+name+"` |") {
@@ -41,7 +42,7 @@ func TestTheReferenceNamesEveryField(t *testing.T) {
 	}
 }
 
-func TestTheReferenceNamesEveryMetric(t *testing.T) {
+func TestDocsNameEveryMetric(t *testing.T) {
 	reference := page(t, docs, "credentials.md")
 	var collector prometheus.Collector = credentials.Metrics
 	descriptions := make(chan *prometheus.Desc, 100)
@@ -63,7 +64,7 @@ func TestTheReferenceNamesEveryMetric(t *testing.T) {
 	}
 }
 
-func TestTheThreatModelPointsToTestsThatAreThere(t *testing.T) {
+func TestThreatModelLinks(t *testing.T) {
 	model := page(t, docs, "threat-model.md")
 	links := regexp.MustCompile(`\[((?:Test|Fuzz)\w+)\]\(([^)]*)\)`).FindAllStringSubmatch(model, -1)
 	if len(links) < 30 {

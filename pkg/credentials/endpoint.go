@@ -9,16 +9,18 @@ import (
 	"net/http"
 	"net/netip"
 	"net/url"
-	"slices"
 	"strings"
 
+	clientauthenticationv1 "k8s.io/client-go/pkg/apis/clientauthentication/v1"
 	clientcmdv1 "k8s.io/client-go/tools/clientcmd/api/v1"
 
 	"github.com/rollcall-dev/rollcall/pkg/credentials/internal/authn"
+	"github.com/rollcall-dev/rollcall/pkg/credentials/internal/rules"
+	"github.com/rollcall-dev/rollcall/pkg/credentials/providerfile"
 )
 
-// endpoint is where a cluster's API server is and how TLS is done with it. It
-// is not changed once made.
+// endpoint is the address of a cluster's API server with its TLS settings. It
+// does not change.
 type endpoint struct {
 	Server             string
 	CAData             []byte
@@ -28,10 +30,10 @@ type endpoint struct {
 	DisableCompression bool
 }
 
-// newEndpoint takes the endpoint from an access provider of a profile, as far
-// as the provider allows it.
-func newEndpoint(cluster *clientcmdv1.Cluster, provider *Provider) (*endpoint, error) {
-	server, err := parseServer(cluster.Server, provider.AllowPlainHTTP)
+// newEndpoint returns the endpoint of an access provider of a profile, if the
+// provider allows it.
+func newEndpoint(cluster *clientcmdv1.Cluster, provider *providerfile.Provider) (*endpoint, error) {
+	server, err := parseServer(cluster.Server, provider.Rollcall.AllowPlainHTTP)
 	if err != nil {
 		return nil, fmt.Errorf("%w: server: %w", ErrInvalidProfile, err)
 	}
@@ -42,19 +44,19 @@ func newEndpoint(cluster *clientcmdv1.Cluster, provider *Provider) (*endpoint, e
 		Insecure:           cluster.InsecureSkipTLSVerify,
 		DisableCompression: cluster.DisableCompression,
 	}
-	if !allowsServer(provider.AllowedServers, server) {
+	if !allowsServer(provider.Rollcall.AllowedServers, server) {
 		return nil, fmt.Errorf("%w: server %s is not among the provider's allowedServers", ErrDenied, authn.HostPort(server))
 	}
 
 	switch {
-	case e.Insecure && !provider.AllowInsecureSkipTLSVerify:
+	case e.Insecure && !provider.Rollcall.AllowInsecureSkipTLSVerify:
 		return nil, fmt.Errorf("%w: insecure-skip-tls-verify: the provider does not set allowInsecureSkipTLSVerify", ErrDenied)
 	case e.Insecure && len(e.CAData) > 0:
 		return nil, fmt.Errorf("%w: insecure-skip-tls-verify and certificate-authority-data exclude each other", ErrInvalidProfile)
 	case len(e.CAData) > 0 && !x509.NewCertPool().AppendCertsFromPEM(e.CAData):
-		return nil, fmt.Errorf("%w: certificate-authority-data: no certificate in PEM form", ErrInvalidProfile)
+		return nil, fmt.Errorf("%w: certificate-authority-data: no certificate in PEM format", ErrInvalidProfile)
 	case cluster.CertificateAuthority != "" && len(e.CAData) == 0:
-		return nil, fmt.Errorf("%w: certificate-authority: a path means nothing in a profile, use certificate-authority-data", ErrInvalidProfile)
+		return nil, fmt.Errorf("%w: certificate-authority: a profile cannot name a file, use certificate-authority-data", ErrInvalidProfile)
 	}
 
 	if cluster.ProxyURL != "" {
@@ -70,8 +72,20 @@ func newEndpoint(cluster *clientcmdv1.Cluster, provider *Provider) (*endpoint, e
 	return e, nil
 }
 
-// proxy returns the function for a transport: the endpoint's own proxy, or else
-// that of the environment.
+// info returns what plugins get of the endpoint.
+func (e *endpoint) info() clientauthenticationv1.Cluster {
+	return clientauthenticationv1.Cluster{
+		Server:                   e.Server,
+		TLSServerName:            e.ServerName,
+		InsecureSkipTLSVerify:    e.Insecure,
+		CertificateAuthorityData: e.CAData,
+		ProxyURL:                 e.ProxyURL,
+		DisableCompression:       e.DisableCompression,
+	}
+}
+
+// proxy returns the function for a transport: the endpoint's own proxy, or that
+// of the environment.
 func (e *endpoint) proxy() func(*http.Request) (*url.URL, error) {
 	if e.ProxyURL == "" {
 		return http.ProxyFromEnvironment
@@ -80,7 +94,8 @@ func (e *endpoint) proxy() func(*http.Request) (*url.URL, error) {
 	return func(*http.Request) (*url.URL, error) { return proxy, err }
 }
 
-// Errors of these repeat no URL that may have a password in it.
+// The errors of parseServer and parseProxy repeat no URL that may contain a
+// password.
 
 func parseServer(server string, plainHTTP bool) (*url.URL, error) {
 	if server == "" {
@@ -93,7 +108,7 @@ func parseServer(server string, plainHTTP bool) (*url.URL, error) {
 	case parsed.User != nil:
 		return nil, fmt.Errorf("must not have user information")
 	case parsed.Scheme != "https" && (parsed.Scheme != "http" || !plainHTTP):
-		return nil, fmt.Errorf("must be an https URL, credentials are not sent in clear")
+		return nil, fmt.Errorf("must be an https URL, credentials are not sent unencrypted")
 	case parsed.Hostname() == "":
 		return nil, fmt.Errorf("must have a host")
 	case parsed.RawQuery != "" || parsed.ForceQuery || parsed.Fragment != "":
@@ -119,8 +134,8 @@ func parseProxy(proxy string) (*url.URL, error) {
 	return nil, fmt.Errorf("must be an http, https or socks5 URL")
 }
 
-// notURL is the error for a text that is no URL, which is shown unless there may
-// be more in it than a host and a path.
+// notURL is the error for a text that is not a URL. The text is shown unless it
+// may contain more than a host and a path.
 func notURL(text, example string) error {
 	const limit = 200
 	if len(text) > limit || strings.ContainsAny(text, "@?#") {
@@ -141,15 +156,15 @@ func allowsServer(patterns []string, server *url.URL) bool {
 		if isName && isOfAddresses(pattern) {
 			continue
 		}
-		if globMatches(pattern, host) || globMatches(pattern, withPort) {
+		if rules.Matches(pattern, host) || rules.Matches(pattern, withPort) {
 			return true
 		}
 	}
 	return false
 }
 
-// isOfAddresses tells whether the pattern is one of IP addresses. Of a name such
-// as 10.0.example.com, "10.0.*" says nothing.
+// isOfAddresses reports whether the pattern matches IP addresses only: "10.0.*"
+// does not match the name 10.0.example.com.
 func isOfAddresses(pattern string) bool {
 	if strings.HasPrefix(pattern, "[") {
 		return true
@@ -158,37 +173,11 @@ func isOfAddresses(pattern string) bool {
 	return strings.ContainsAny(host, "0123456789") && strings.Trim(host, "0123456789.*") == ""
 }
 
-// allowsProxy guards the list of servers, too: whoever chooses the proxy and the
-// certificate authority of a server can be that server.
-func allowsProxy(provider *Provider, proxy *url.URL) bool {
-	if len(provider.AllowedProxies) == 0 {
-		return len(provider.AllowedServers) == 0
+// allowsProxy also protects the list of servers: with a proxy and a certificate
+// authority of their own, the author of a profile could be any of them.
+func allowsProxy(provider *providerfile.Provider, proxy *url.URL) bool {
+	if len(provider.Rollcall.AllowedProxies) == 0 {
+		return len(provider.Rollcall.AllowedServers) == 0
 	}
-	return allowsServer(provider.AllowedProxies, proxy)
-}
-
-func anyGlobMatches(patterns []string, text string) bool {
-	return slices.ContainsFunc(patterns, func(pattern string) bool { return globMatches(pattern, text) })
-}
-
-// globMatches tells whether the text is the pattern, in which "*" stands for
-// any characters.
-func globMatches(pattern, text string) bool {
-	parts := strings.Split(pattern, "*")
-	if len(parts) == 1 {
-		return pattern == text
-	}
-	first, last := parts[0], parts[len(parts)-1]
-	if !strings.HasPrefix(text, first) {
-		return false
-	}
-	text = text[len(first):]
-	for _, part := range parts[1 : len(parts)-1] {
-		_, rest, found := strings.Cut(text, part)
-		if !found {
-			return false
-		}
-		text = rest
-	}
-	return strings.HasSuffix(text, last)
+	return allowsServer(provider.Rollcall.AllowedProxies, proxy)
 }

@@ -9,6 +9,8 @@ import (
 
 	"k8s.io/client-go/rest"
 	clientcmdv1 "k8s.io/client-go/tools/clientcmd/api/v1"
+
+	"github.com/rollcall-dev/rollcall/pkg/credentials/providerfile"
 )
 
 func FuzzEndpoint(f *testing.F) {
@@ -16,7 +18,9 @@ func FuzzEndpoint(f *testing.F) {
 	f.Add("https://evil.org/.example.com", "socks5://[::1]")
 	f.Add("https://me:x@c1.example.com", "http://me:x@proxy")
 	f.Add("https://evil.org%2f.example.com", "")
-	provider := &Provider{AllowedServers: []string{"*.example.com"}, AllowedProxies: []string{"*"}}
+	provider := &providerfile.Provider{Rollcall: providerfile.Extensions{
+		AllowedServers: []string{"*.example.com"}, AllowedProxies: []string{"*"},
+	}}
 	f.Fuzz(func(t *testing.T, server, proxy string) {
 		e, err := newEndpoint(&clientcmdv1.Cluster{Server: server, ProxyURL: proxy}, provider)
 		if err != nil {
@@ -27,7 +31,7 @@ func FuzzEndpoint(f *testing.F) {
 		switch {
 		case err != nil:
 			t.Errorf("client-go does not read %q: %v", e.Server, err)
-		case base.Scheme != "https" || base.User != nil || !allowsServer(provider.AllowedServers, base):
+		case base.Scheme != "https" || base.User != nil || !allowsServer(provider.Rollcall.AllowedServers, base):
 			t.Errorf("%q leads to %s", e.Server, base)
 		case !strings.HasSuffix(strings.ToLower(base.Hostname()), ".example.com") && base.Port() == "":
 			t.Errorf("%q is allowed", e.Server)

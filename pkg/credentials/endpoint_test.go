@@ -14,6 +14,7 @@ import (
 	clientcmdv1 "k8s.io/client-go/tools/clientcmd/api/v1"
 
 	"github.com/rollcall-dev/rollcall/pkg/credentials"
+	"github.com/rollcall-dev/rollcall/pkg/credentials/providerfile"
 )
 
 func TestEndpointsRefused(t *testing.T) {
@@ -36,8 +37,8 @@ func TestEndpointsRefused(t *testing.T) {
 		{"a server with a query", clientcmdv1.Cluster{Server: "https://c1?x=s3cret"}, credentials.ErrInvalidProfile, "server: must have neither query nor fragment"},
 		{"a server that is no URL", clientcmdv1.Cluster{Server: "https://c1:port"}, credentials.ErrInvalidProfile, `server: "https://c1:port" is not a URL like https://host:port`},
 		{"no verification of the server", clientcmdv1.Cluster{Server: "https://c1", InsecureSkipTLSVerify: true}, credentials.ErrDenied, "insecure-skip-tls-verify"},
-		{"a CA that is none", clientcmdv1.Cluster{Server: "https://c1", CertificateAuthorityData: []byte("hello")}, credentials.ErrInvalidProfile, "certificate-authority-data"},
-		{"a CA by path", clientcmdv1.Cluster{Server: "https://c1", CertificateAuthority: "/etc/passwd"}, credentials.ErrInvalidProfile, "certificate-authority: a path means nothing"},
+		{"an invalid CA", clientcmdv1.Cluster{Server: "https://c1", CertificateAuthorityData: []byte("hello")}, credentials.ErrInvalidProfile, "certificate-authority-data"},
+		{"a CA by path", clientcmdv1.Cluster{Server: "https://c1", CertificateAuthority: "/etc/passwd"}, credentials.ErrInvalidProfile, "certificate-authority: a profile cannot name a file"},
 		{"a proxy that is no URL", clientcmdv1.Cluster{Server: "https://c1", ProxyURL: "http://proxy:x"}, credentials.ErrInvalidProfile, `proxy-url: "http://proxy:x" is not a URL like http://host:port`},
 		{"a proxy and a port", clientcmdv1.Cluster{Server: "https://c1", ProxyURL: "proxy:3128"}, credentials.ErrInvalidProfile, `proxy-url: "proxy:3128" is not a URL like http://host:port`},
 		{"a proxy's password and no scheme", clientcmdv1.Cluster{Server: "https://c1", ProxyURL: "me:s3cret@proxy:3128"}, credentials.ErrInvalidProfile, "proxy-url: not a URL like http://host:port"},
@@ -46,7 +47,7 @@ func TestEndpointsRefused(t *testing.T) {
 		{"a proxy of another kind", clientcmdv1.Cluster{Server: "https://c1", ProxyURL: "ftp://proxy"}, credentials.ErrInvalidProfile, "proxy-url: must be an http, https or socks5 URL"},
 		{"extra arguments twice", clientcmdv1.Cluster{Server: "https://c1", Extensions: []clientcmdv1.NamedExtension{
 			extension(argsExtension, `[]`), extension(argsExtension, `[]`),
-		}}, credentials.ErrInvalidProfile, "is there twice"},
+		}}, credentials.ErrInvalidProfile, "is a duplicate"},
 		{"an extension that is not JSON", clientcmdv1.Cluster{Server: "https://c1", Extensions: []clientcmdv1.NamedExtension{
 			extension(configExtension, `{`),
 		}}, credentials.ErrInvalidProfile, "not JSON"},
@@ -58,7 +59,7 @@ func TestEndpointsRefused(t *testing.T) {
 			g := NewWithT(t)
 			provider := plain("fake")
 			provider.ExecConfig.ProvideClusterInfo = true
-			resolver := newResolver(t, credentials.Options{Providers: []credentials.Provider{provider}})
+			resolver := newResolver(t, credentials.Options{Providers: []providerfile.Provider{provider}})
 			_, err := resolver.Resolve(t.Context(), profileOf("c1", test.cluster))
 			g.Expect(err).To(MatchError(test.kind))
 			g.Expect(err).To(MatchError(ContainSubstring(test.text)))
@@ -68,10 +69,10 @@ func TestEndpointsRefused(t *testing.T) {
 	}
 }
 
-func TestLargeCAPassesWithoutClusterInfo(t *testing.T) {
+func TestLargeCAWithoutClusterInfo(t *testing.T) {
 	g := NewWithT(t)
 	ca := newServer(t).ca()
-	resolver := newResolver(t, credentials.Options{Providers: []credentials.Provider{plain("fake")}})
+	resolver := newResolver(t, credentials.Options{Providers: []providerfile.Provider{plain("fake")}})
 	_, err := resolver.Resolve(t.Context(), profileOf("c1", clientcmdv1.Cluster{
 		Server: "https://c1", CertificateAuthorityData: bytes.Repeat(ca, 200<<10/len(ca)),
 	}))
@@ -85,7 +86,7 @@ func TestAllowedServers(t *testing.T) {
 		server  string
 		denied  bool
 	}{
-		{"none given allows all", nil, "https://evil.example.org", false},
+		{"an empty list allows all", nil, "https://evil.example.org", false},
 		{"a host by name, at any port", []string{"c1.example.com"}, "https://c1.example.com:6443", false},
 		{"in any case", []string{"C1.example.com"}, "https://c1.EXAMPLE.com", false},
 		{"a star stands for several labels", []string{"*.example.com"}, "https://a.b.example.com", false},
@@ -95,10 +96,10 @@ func TestAllowedServers(t *testing.T) {
 		{"a path that looks like a host", []string{"*.example.com"}, "https://evil.org/.example.com", true},
 		{"a port that matches", []string{"10.0.*:6443"}, "https://10.0.3.4:6443", false},
 		{"a port that does not", []string{"10.0.*:6443"}, "https://10.0.3.4", true},
-		{"the port of https where none is given", []string{"c1:443"}, "https://c1", false},
+		{"the default port of https", []string{"c1:443"}, "https://c1", false},
 		{"a name that begins like the addresses", []string{"10.0.*:6443"}, "https://10.0.evil.org:6443", true},
 		{"a name that begins and ends like the addresses", []string{"10.*.1"}, "https://10.evil.org.1", true},
-		{"a name where only a star is given", []string{"*:6443"}, "https://c1:6443", false},
+		{"a name for a star", []string{"*:6443"}, "https://c1:6443", false},
 		{"an IPv6 address that matches", []string{"[2001:db8:*]:443"}, "https://[2001:db8::7]", false},
 		{"a name of digits and more", []string{"1*.example.com"}, "https://10.example.com", false},
 		{"stars on both sides", []string{"*.fleet.*.com"}, "https://a.fleet.example.com", false},
@@ -109,8 +110,8 @@ func TestAllowedServers(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			g := NewWithT(t)
 			provider := plain("fake")
-			provider.AllowedServers = test.allowed
-			resolver := newResolver(t, credentials.Options{Providers: []credentials.Provider{provider}})
+			provider.Rollcall.AllowedServers = test.allowed
+			resolver := newResolver(t, credentials.Options{Providers: []providerfile.Provider{provider}})
 			_, err := resolver.Resolve(t.Context(), profileOf("c1", clientcmdv1.Cluster{Server: test.server}))
 			if test.denied {
 				g.Expect(err).To(MatchError(credentials.ErrDenied))
@@ -129,7 +130,7 @@ func TestAllowedProxies(t *testing.T) {
 		denied           bool
 	}{
 		{"any, where nothing is said", nil, nil, "http://proxy:3128", false},
-		{"none, where servers are: by a proxy, one could be any of them", []string{"c1"}, nil, "http://proxy:3128", true},
+		{"none with a list of servers, which a proxy could impersonate", []string{"c1"}, nil, "http://proxy:3128", true},
 		{"no proxy needs no permission", []string{"c1"}, nil, "", false},
 		{"one that is listed", []string{"c1"}, []string{"proxy"}, "http://PROXY:3128", false},
 		{"one that is not", nil, []string{"proxy"}, "http://evil:3128", true},
@@ -140,8 +141,8 @@ func TestAllowedProxies(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			g := NewWithT(t)
 			provider := plain("fake")
-			provider.AllowedServers, provider.AllowedProxies = test.servers, test.proxies
-			resolver := newResolver(t, credentials.Options{Providers: []credentials.Provider{provider}})
+			provider.Rollcall.AllowedServers, provider.Rollcall.AllowedProxies = test.servers, test.proxies
+			resolver := newResolver(t, credentials.Options{Providers: []providerfile.Provider{provider}})
 			_, err := resolver.Resolve(t.Context(), profileOf("c1", clientcmdv1.Cluster{Server: "https://c1", ProxyURL: test.proxy}))
 			if !test.denied {
 				g.Expect(err).NotTo(HaveOccurred())
@@ -153,18 +154,18 @@ func TestAllowedProxies(t *testing.T) {
 	}
 }
 
-func TestPlainHTTPIsForThoseWhoAllowIt(t *testing.T) {
+func TestAllowPlainHTTP(t *testing.T) {
 	g := NewWithT(t)
 	plugin := newFakePlugin(t)
-	plugin.answer("t1", future())
+	plugin.output("t1", future())
 	var got []string
 	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, request *http.Request) {
 		got = append(got, request.Header.Get("Authorization"))
 	}))
 	t.Cleanup(server.Close)
 	provider := plugin.provider()
-	provider.AllowPlainHTTP = true
-	resolver := newResolver(t, credentials.Options{Providers: []credentials.Provider{provider}})
+	provider.Rollcall.AllowPlainHTTP = true
+	resolver := newResolver(t, credentials.Options{Providers: []providerfile.Provider{provider}})
 	client := httpClient(t, resolve(t, resolver, profileOf("c1", clientcmdv1.Cluster{Server: server.URL})).RESTConfig())
 	_, _, err := get(client, server.URL)
 	g.Expect(err).NotTo(HaveOccurred())
@@ -177,12 +178,12 @@ func TestPlainHTTPIsForThoseWhoAllowIt(t *testing.T) {
 	g.Expect(got).To(HaveLen(1))
 }
 
-func TestWhatTheProfileSaysAboutTheConnectionIsKept(t *testing.T) {
+func TestConnectionSettingsOfProfile(t *testing.T) {
 	g := NewWithT(t)
 	server := newServer(t)
 	provider := plain("fake")
-	provider.AllowInsecureSkipTLSVerify = true
-	resolver := newResolver(t, credentials.Options{Providers: []credentials.Provider{provider}})
+	provider.Rollcall.AllowInsecureSkipTLSVerify = true
+	resolver := newResolver(t, credentials.Options{Providers: []providerfile.Provider{provider}})
 
 	access := resolve(t, resolver, profileOf("c1", clientcmdv1.Cluster{
 		Server: server.URL, TLSServerName: "c1.example.com", CertificateAuthorityData: server.ca(),

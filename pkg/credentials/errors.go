@@ -4,11 +4,10 @@
 package credentials
 
 import (
-	"errors"
 	"fmt"
-	"strings"
 
 	"github.com/rollcall-dev/rollcall/pkg/credentials/internal/errdefs"
+	"github.com/rollcall-dev/rollcall/pkg/credentials/internal/execplugin"
 	"github.com/rollcall-dev/rollcall/pkg/inventory"
 )
 
@@ -63,13 +62,12 @@ var (
 	ErrClosed = errdefs.ErrClosed
 )
 
-// Error says for which profile, and by which of its providers, something
-// failed. Err tells what.
+// Error is a failure for a profile and one of its providers.
 type Error struct {
 	// Profile is the profile's namespace and name.
 	Profile inventory.Key
 
-	// Provider is the name of the provider, or "" where none was chosen.
+	// Provider is the name of the provider, or "" if none was chosen.
 	Provider string
 
 	// Err is the cause.
@@ -87,23 +85,22 @@ func (e *Error) Error() string {
 // Unwrap returns the cause.
 func (e *Error) Unwrap() error { return e.Err }
 
-// RunError is a run of a plugin that gave no credential.
+// RunError is a failed run of a plugin.
 type RunError struct {
 	// Command is the path of the executable, or the name of the plugin in this
-	// process. Of one that is in no plugin folder it is the path in the first.
+	// process. If no plugin folder has it, the path is one in the first folder.
 	Command string
 
-	// ExitCode is the plugin's exit code, or -1 where there is none: it did
-	// not start, or a signal ended it.
+	// ExitCode is the plugin's exit code, or -1 if there is none: it did not
+	// start, or a signal ended it.
 	ExitCode int
 
 	// Stderr is the end of what the plugin wrote to its standard error: at most
-	// 4 KiB, without control characters, with what looks like a secret
-	// replaced.
+	// 4 KiB, without control characters, with what looks like a secret redacted.
 	Stderr string
 
-	// InstallHint is what the provider says about installing the plugin, where
-	// that is missing.
+	// InstallHint is the provider's hint on how to install the plugin, if that is
+	// missing.
 	InstallHint string
 
 	// Err is the cause: ErrPluginMissing, ErrDenied, ErrPluginFailed, ErrTimeout
@@ -112,23 +109,7 @@ type RunError struct {
 }
 
 // Error implements error. The text is a single line.
-func (e *RunError) Error() string {
-	var text strings.Builder
-	fmt.Fprint(&text, e.Err)
-	if _, named := errors.AsType[*missingError](e.Err); !named {
-		fmt.Fprintf(&text, ": %s", e.Command)
-	}
-	if e.ExitCode > 0 {
-		fmt.Fprintf(&text, ": exit code %d", e.ExitCode)
-	}
-	if e.Stderr != "" {
-		fmt.Fprintf(&text, ": %s", strings.Join(strings.Split(e.Stderr, "\n"), " | "))
-	}
-	if hint := strings.Join(strings.Fields(e.InstallHint), " "); hint != "" {
-		fmt.Fprintf(&text, ": %s", hint)
-	}
-	return text.String()
-}
+func (e *RunError) Error() string { return (*execplugin.RunError)(e).Error() }
 
 // Unwrap returns the cause.
 func (e *RunError) Unwrap() error { return e.Err }

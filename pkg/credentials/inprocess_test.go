@@ -18,6 +18,7 @@ import (
 
 	"github.com/rollcall-dev/rollcall/pkg/credentials"
 	"github.com/rollcall-dev/rollcall/pkg/credentials/plugin"
+	"github.com/rollcall-dev/rollcall/pkg/credentials/providerfile"
 )
 
 // granting is a plugin whose token is made of its flag and its config.
@@ -51,15 +52,15 @@ func (p *granting) Credential(ctx context.Context, request plugin.Request) (*plu
 
 func named(name string) string { return fmt.Sprintf(`{"name":%q}`, name) }
 
-func inProcess(newPlugin func() plugin.Plugin, change ...func(*credentials.Provider)) credentials.Options {
-	provider := credentials.Provider{Name: "fake", InProcess: "granting"}
+func inProcess(newPlugin func() plugin.Plugin, change ...func(*providerfile.Provider)) credentials.Options {
+	provider := providerfile.Provider{Name: "fake", Rollcall: providerfile.Extensions{InProcess: "granting"}}
 	for _, f := range change {
 		f(&provider)
 	}
-	return credentials.Options{Plugins: []func() plugin.Plugin{newPlugin}, Providers: []credentials.Provider{provider}}
+	return credentials.Options{Plugins: []func() plugin.Plugin{newPlugin}, Providers: []providerfile.Provider{provider}}
 }
 
-func TestPluginsInThisProcess(t *testing.T) {
+func TestInProcess(t *testing.T) {
 	g := NewWithT(t)
 	server := newServer(t, "Bearer t-c1", "Bearer x-c2")
 	resolver := newResolver(t, inProcess(newGranting))
@@ -70,8 +71,8 @@ func TestPluginsInThisProcess(t *testing.T) {
 	g.Expect(err).To(MatchError(credentials.ErrNotPortable))
 
 	// Arguments are the binary's, and each profile has its own.
-	resolver = newResolver(t, inProcess(newGranting, func(p *credentials.Provider) {
-		p.ProfileSourcedCLIArgsPolicy = credentials.ProfileSourcedCLIArgsAppend
+	resolver = newResolver(t, inProcess(newGranting, func(p *providerfile.Provider) {
+		p.ProfileSourcedCLIArgsPolicy = providerfile.ProfileSourcedCLIArgsAppend
 		p.ExecConfig = &clientcmdapi.ExecConfig{
 			APIVersion: "client.authentication.k8s.io/v1beta1", Command: "/plugins/granting", ProvideClusterInfo: true,
 		}
@@ -83,7 +84,7 @@ func TestPluginsInThisProcess(t *testing.T) {
 	g.Expect(c1.PortableRESTConfig().ExecProvider.Command).To(Equal("/plugins/granting"), "with a command, the binary does it elsewhere")
 }
 
-func TestOneRunInThisProcessForManyRequests(t *testing.T) {
+func TestInProcessOneRunForManyRequests(t *testing.T) {
 	g := NewWithT(t)
 	var mu sync.Mutex
 	runs := 0
@@ -101,7 +102,7 @@ func TestOneRunInThisProcessForManyRequests(t *testing.T) {
 	g.Expect(runs).To(Equal(1))
 }
 
-func TestFailuresInThisProcess(t *testing.T) {
+func TestInProcessFailures(t *testing.T) {
 	for _, test := range []struct {
 		name, config string
 		act          func(context.Context) error
@@ -119,7 +120,7 @@ func TestFailuresInThisProcess(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			g := NewWithT(t)
 			server := newServer(t)
-			options := inProcess(grantingThat(test.act), func(p *credentials.Provider) {
+			options := inProcess(grantingThat(test.act), func(p *providerfile.Provider) {
 				p.ExecConfig = &clientcmdapi.ExecConfig{
 					APIVersion: "client.authentication.k8s.io/v1", Args: test.args, ProvideClusterInfo: true,
 				}
@@ -139,7 +140,7 @@ func TestFailuresInThisProcess(t *testing.T) {
 	}
 }
 
-func TestAPluginThatPanicsBeforeItIsAskedIsNoCrash(t *testing.T) {
+func TestInProcessPanicBeforeRun(t *testing.T) {
 	g := NewWithT(t)
 	first := true
 	options := inProcess(func() plugin.Plugin {
@@ -157,7 +158,7 @@ func TestAPluginThatPanicsBeforeItIsAskedIsNoCrash(t *testing.T) {
 	g.Expect(err.Error()).NotTo(ContainSubstring("s3cret"))
 }
 
-func TestAPluginThatDoesNotReturnIsLeftAloneAndNotDoubled(t *testing.T) {
+func TestInProcessPluginThatHangs(t *testing.T) {
 	g := NewWithT(t)
 	gate := make(chan struct{})
 	entered := make(chan struct{}, 10)
@@ -175,7 +176,7 @@ func TestAPluginThatDoesNotReturnIsLeftAloneAndNotDoubled(t *testing.T) {
 	g.Expect(err).To(MatchError(credentials.ErrTimeout))
 	g.Expect(entered).To(HaveLen(1))
 
-	// Nor is it for who lets go and comes again.
+	// Nor for an Access that is made after the release.
 	first.Release()
 	client := httpClient(t, resolve(t, resolver, profile).RESTConfig())
 	_, _, err = get(client, server.URL)
@@ -197,7 +198,7 @@ func TestAPluginThatDoesNotReturnIsLeftAloneAndNotDoubled(t *testing.T) {
 	}, "20s").Should(Succeed(), "and is, once it has returned")
 }
 
-func TestReleaseAndCloseEndRunsInThisProcess(t *testing.T) {
+func TestInProcessReleaseAndClose(t *testing.T) {
 	for _, test := range []struct {
 		name string
 		end  func(*credentials.Resolver, *credentials.Access)
@@ -231,12 +232,12 @@ func TestReleaseAndCloseEndRunsInThisProcess(t *testing.T) {
 	}
 }
 
-func TestTooLongAnAnswerInThisProcess(t *testing.T) {
+func TestInProcessOutputTooLong(t *testing.T) {
 	g := NewWithT(t)
 	server := newServer(t)
 	resolver := newResolver(t, credentials.Options{
 		Plugins:   []func() plugin.Plugin{func() plugin.Plugin { return &verbose{} }},
-		Providers: []credentials.Provider{{Name: "fake", InProcess: "verbose"}},
+		Providers: []providerfile.Provider{{Name: "fake", Rollcall: providerfile.Extensions{InProcess: "verbose"}}},
 	})
 	_, _, err := get(httpClient(t, resolve(t, resolver, server.profile("c1")).RESTConfig()), server.URL)
 	g.Expect(err).To(MatchError(credentials.ErrInvalidOutput))

@@ -30,7 +30,7 @@ func TestMain(m *testing.M) {
 }
 
 // runFakePlugin notes the run in the folder, then does what the folder's files
-// ask for: start a child, wait, write to stderr, print an answer, wait again, exit
+// ask for: start a child, wait, write to stderr, print the output, wait again, exit
 // with a code.
 func runFakePlugin(dir string) {
 	record, err := json.Marshal(fakeRun{
@@ -64,7 +64,7 @@ func runFakePlugin(dir string) {
 		_ = read(dir, "gate")
 	}
 	fmt.Fprint(os.Stderr, read(dir, "stderr"))
-	fmt.Print(read(dir, "answer"))
+	fmt.Print(read(dir, "output"))
 	if exists(dir, "hang") {
 		_ = read(dir, "hang")
 	}
@@ -135,14 +135,14 @@ func (p *fakePlugin) set(name, content string) {
 	}
 }
 
-// answer sets the token and, where it is not zero, the expiry.
-func (p *fakePlugin) answer(token string, expiry time.Time) {
+// output sets the output: the token and, if it is not zero, the expiry.
+func (p *fakePlugin) output(token string, expiry time.Time) {
 	p.t.Helper()
 	status := map[string]string{"token": token}
 	if !expiry.IsZero() {
 		status["expirationTimestamp"] = expiry.UTC().Format(time.RFC3339)
 	}
-	p.set("answer", execCredential("client.authentication.k8s.io/v1", status))
+	p.set("output", execCredential("client.authentication.k8s.io/v1", status))
 }
 
 func execCredential(apiVersion string, status map[string]string) string {
@@ -198,7 +198,7 @@ func (p *fakePlugin) leaveChild() (wait func()) {
 	}
 }
 
-// runs returns what the runs so far were given, in order.
+// runs returns the arguments and the environment of the runs so far, in order.
 func (p *fakePlugin) runs() []fakeRun {
 	p.t.Helper()
 	files, err := filepath.Glob(filepath.Join(p.dir, "done-*.json"))

@@ -7,17 +7,18 @@ import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
+	"errors"
 	"net/http"
 	"net/url"
 	"path/filepath"
 	"time"
 
-	"k8s.io/apimachinery/pkg/runtime"
 	utilnet "k8s.io/apimachinery/pkg/util/net"
 	"k8s.io/client-go/rest"
-	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
 	"github.com/rollcall-dev/rollcall/pkg/credentials/internal/authn"
+	"github.com/rollcall-dev/rollcall/pkg/credentials/internal/execplugin"
+	"github.com/rollcall-dev/rollcall/pkg/credentials/internal/fingerprint"
 	"github.com/rollcall-dev/rollcall/pkg/inventory"
 )
 
@@ -27,22 +28,22 @@ type managedBackend struct {
 	profile    inventory.Key
 	provider   string
 	endpoint   *endpoint
-	invocation *invocation
+	invocation *execplugin.Invocation
 	runKey     string // the same for all backends whose plugin run is the same
 	digest     string
 
 	auth *authn.Authenticator // set by Acquire
 }
 
-func newManagedAccess(r *Resolver, profile inventory.Key, provider string, e *endpoint, i *invocation) *Access {
+func newManagedAccess(r *Resolver, profile inventory.Key, provider string, e *endpoint, i *execplugin.Invocation) *Access {
 	return newAccess(&managedBackend{
 		resolver:   r,
 		profile:    profile,
 		provider:   provider,
 		endpoint:   e,
 		invocation: i,
-		runKey:     digest(i),
-		digest:     digest(e, i),
+		runKey:     fingerprint.Of(i),
+		digest:     fingerprint.Of(e, i),
 	})
 }
 
@@ -94,12 +95,18 @@ func (m *managedBackend) source() *authn.Source {
 	runner, invocation, series := m.resolver.runner, m.invocation, metrics.hold(m.provider)
 	return &authn.Source{
 		Obtain: func(ctx context.Context) (*authn.Credential, error) {
-			return runner.run(ctx, series, invocation)
+			ended := series.finished
+			c, err := runner.Run(ctx, invocation, func() { ended = series.started() })
+			ended(err)
+			if failed, ok := errors.AsType[*execplugin.RunError](err); ok {
+				err = (*RunError)(failed)
+			}
+			return c, err
 		},
 		RefreshInterval: m.resolver.options.RefreshInterval,
 		Started:         series.add,
 		Stopped:         series.remove,
-		Log:             m.resolver.options.Logger.WithValues("provider", m.provider, "plugin", invocation.name()),
+		Log:             m.resolver.options.Logger.WithValues("provider", m.provider, "plugin", invocation.Name()),
 	}
 }
 
@@ -139,36 +146,14 @@ func (m *managedBackend) config() *rest.Config {
 }
 
 func (m *managedBackend) portable() *rest.Config {
-	i := m.invocation
 	config := m.config()
-	if i.Command == "" {
+	if m.invocation.Command == "" {
 		config.Wrap(func(http.RoundTripper) http.RoundTripper { return notPortable{m} })
 		return config
 	}
 	// Always an absolute path: client-go would look for a name in PATH.
-	command, _ := locate(m.resolver.options.PluginDirs, i.Command) // it may be installed later
-	command = filepath.Clean(command)
-	exec := &clientcmdapi.ExecConfig{
-		APIVersion:         i.apiVersion,
-		Command:            command,
-		Args:               append([]string(nil), i.Args...),
-		Env:                append([]clientcmdapi.ExecEnvVar(nil), i.Env...),
-		InstallHint:        i.Hint,
-		ProvideClusterInfo: i.provideClusterInfo,
-		InteractiveMode:    clientcmdapi.NeverExecInteractiveMode,
-		StdinUnavailable:   true,
-		PluginPolicy: clientcmdapi.PluginPolicy{
-			PolicyType: clientcmdapi.PluginPolicyAllowlist,
-			Allowlist:  []clientcmdapi.AllowlistEntry{{Command: command}},
-		},
-	}
-	if i.config != nil {
-		exec.Config = &runtime.Unknown{
-			Raw:         append([]byte(nil), i.config...),
-			ContentType: runtime.ContentTypeJSON,
-		}
-	}
-	config.ExecProvider = exec
+	path, _ := m.resolver.runner.Locate(m.invocation.Command) // it may be installed later
+	config.ExecProvider = m.invocation.ExecConfig(filepath.Clean(path))
 	return config
 }
 

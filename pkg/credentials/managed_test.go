@@ -17,12 +17,13 @@ import (
 	clientcmdv1 "k8s.io/client-go/tools/clientcmd/api/v1"
 
 	"github.com/rollcall-dev/rollcall/pkg/credentials"
+	"github.com/rollcall-dev/rollcall/pkg/credentials/providerfile"
 )
 
 // onePlugin returns a resolver whose only provider is the plugin.
 func onePlugin(t testing.TB, plugin *fakePlugin) *credentials.Resolver {
 	t.Helper()
-	return newResolver(t, credentials.Options{Providers: []credentials.Provider{plugin.provider()}})
+	return newResolver(t, credentials.Options{Providers: []providerfile.Provider{plugin.provider()}})
 }
 
 // getAll sends n requests at once and expects the status of each.
@@ -46,7 +47,7 @@ func getAll(t testing.TB, client *http.Client, url string, n, want int) {
 func TestOneRunForManyRequests(t *testing.T) {
 	g := NewWithT(t)
 	plugin, server := newFakePlugin(t), newServer(t, "Bearer t1")
-	plugin.answer("t1", future())
+	plugin.output("t1", future())
 	client := httpClient(t, resolve(t, onePlugin(t, plugin), server.profile("c1")).RESTConfig())
 
 	getAll(t, client, server.URL, 100, 200)
@@ -56,29 +57,29 @@ func TestOneRunForManyRequests(t *testing.T) {
 func TestOneRunForManyRequestsWith401(t *testing.T) {
 	g := NewWithT(t)
 	plugin, server := newFakePlugin(t), newServer(t, "Bearer t1")
-	plugin.answer("t1", future())
+	plugin.output("t1", future())
 	client := httpClient(t, resolve(t, onePlugin(t, plugin), server.profile("c1")).RESTConfig())
 	getAll(t, client, server.URL, 1, 200)
 
-	plugin.answer("t2", future())
+	plugin.output("t2", future())
 	server.accept("Bearer t2")
 	getAll(t, client, server.URL, 100, 200)
 	g.Expect(plugin.runs()).To(HaveLen(2), "one run for all that used the old token")
 }
 
-func TestOneRunForAccessesThatDoNotDiffer(t *testing.T) {
+func TestOneRunForEqualAccesses(t *testing.T) {
 	g := NewWithT(t)
 	plugin := newFakePlugin(t)
-	plugin.answer("t1", future())
+	plugin.output("t1", future())
 	resolver := onePlugin(t, plugin)
 	for range 5 {
 		server := newServer(t, "Bearer t1")
 		getAll(t, httpClient(t, resolve(t, resolver, server.profile("c")).RESTConfig()), server.URL, 1, 200)
 	}
-	g.Expect(plugin.runs()).To(HaveLen(1), "the plugin is told nothing of the cluster")
+	g.Expect(plugin.runs()).To(HaveLen(1), "the plugin gets nothing of the cluster")
 }
 
-func TestRequestsAreRepeatedWithTheirBody(t *testing.T) {
+func TestRepeatedRequestHasItsBody(t *testing.T) {
 	for _, test := range []struct {
 		name   string
 		body   io.Reader
@@ -91,10 +92,10 @@ func TestRequestsAreRepeatedWithTheirBody(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			g := NewWithT(t)
 			plugin, server := newFakePlugin(t), newServer(t, "Bearer t1")
-			plugin.answer("t1", future())
+			plugin.output("t1", future())
 			client := httpClient(t, resolve(t, onePlugin(t, plugin), server.profile("c1")).RESTConfig())
 			getAll(t, client, server.URL, 1, 200)
-			plugin.answer("t2", future())
+			plugin.output("t2", future())
 			server.accept("Bearer t2")
 
 			request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, server.URL, test.body)
@@ -117,10 +118,10 @@ func TestRequestsAreRepeatedWithTheirBody(t *testing.T) {
 	}
 }
 
-func TestThe401IsTheCallersWhereThePluginHasNothingBetter(t *testing.T) {
+func TestUnauthorizedWithSameToken(t *testing.T) {
 	g := NewWithT(t)
 	plugin, server := newFakePlugin(t), newServer(t)
-	plugin.answer("t1", future())
+	plugin.output("t1", future())
 	client := httpClient(t, resolve(t, onePlugin(t, plugin), server.profile("c1")).RESTConfig())
 
 	getAll(t, client, server.URL, 1, 401)
@@ -130,13 +131,13 @@ func TestThe401IsTheCallersWhereThePluginHasNothingBetter(t *testing.T) {
 	g.Expect(plugin.runs()).To(HaveLen(2), "nor is the plugin run again at once")
 }
 
-func TestARunBecauseOfA401IsLogged(t *testing.T) {
+func TestRunAfterUnauthorizedIsLogged(t *testing.T) {
 	for _, test := range []struct {
 		name    string
 		change  func(*fakePlugin)
 		outcome string
 	}{
-		{"with another token", func(p *fakePlugin) { p.answer("s3cret-2", future()) }, "another credential"},
+		{"with another token", func(p *fakePlugin) { p.output("s3cret-2", future()) }, "another credential"},
 		{"with the same token", func(*fakePlugin) {}, "the same credential"},
 		{"without a token", func(p *fakePlugin) { p.set("code", "1") }, "no credential"},
 	} {
@@ -144,8 +145,8 @@ func TestARunBecauseOfA401IsLogged(t *testing.T) {
 			g := NewWithT(t)
 			var log syncBuffer
 			plugin, server := newFakePlugin(t), newServer(t, "Bearer s3cret-1")
-			plugin.answer("s3cret-1", future())
-			resolver := newResolver(t, credentials.Options{Providers: []credentials.Provider{plugin.provider()}, Logger: log.logger()})
+			plugin.output("s3cret-1", future())
+			resolver := newResolver(t, credentials.Options{Providers: []providerfile.Provider{plugin.provider()}, Logger: log.logger()})
 			client := httpClient(t, resolve(t, resolver, server.profile("c1")).RESTConfig())
 			getAll(t, client, server.URL, 1, 200)
 			g.Expect(log.String()).To(BeEmpty())
@@ -162,22 +163,22 @@ func TestARunBecauseOfA401IsLogged(t *testing.T) {
 	}
 }
 
-func TestAPluginWithEverNewTokensIsNotRunPerRequest(t *testing.T) {
+func TestUnauthorizedWithNewTokens(t *testing.T) {
 	g := NewWithT(t)
 	plugin, server := newFakePlugin(t), newServer(t)
-	plugin.answer("t1", future())
+	plugin.output("t1", future())
 	client := httpClient(t, resolve(t, onePlugin(t, plugin), server.profile("c1")).RESTConfig())
 	for _, token := range []string{"t2", "t3", "t4", "t5"} {
 		getAll(t, client, server.URL, 1, 401)
-		plugin.answer(token, future())
+		plugin.output(token, future())
 	}
 	g.Expect(len(plugin.runs())).To(BeNumerically("<=", 3))
 }
 
-func TestTheCallersOwnSettingsAreKept(t *testing.T) {
+func TestCallerSettingsAreKept(t *testing.T) {
 	g := NewWithT(t)
 	plugin, server := newFakePlugin(t), newServer(t, "Bearer mine", "Bearer t1")
-	plugin.answer("t1", future())
+	plugin.output("t1", future())
 	access := resolve(t, onePlugin(t, plugin), server.profile("c1"))
 
 	config := access.RESTConfig()
@@ -203,10 +204,10 @@ func TestTheCallersOwnSettingsAreKept(t *testing.T) {
 	g.Expect(access.RESTConfig().UserAgent).To(BeEmpty(), "each copy is a fresh one")
 }
 
-func TestATransportOfTheCallerIsUsed(t *testing.T) {
+func TestCallerTransportIsUsed(t *testing.T) {
 	g := NewWithT(t)
 	plugin, server := newFakePlugin(t), newServer(t, "Bearer t1")
-	plugin.answer("t1", future())
+	plugin.output("t1", future())
 	config := resolve(t, onePlugin(t, plugin), server.profile("c1")).RESTConfig()
 
 	// This is how client-go upgrades connections for "exec" and "port-forward".
@@ -224,10 +225,10 @@ func TestATransportOfTheCallerIsUsed(t *testing.T) {
 	g.Expect(server.identities()).To(BeEmpty())
 }
 
-func TestTheTokenGoesToItsServerAlone(t *testing.T) {
+func TestTokenIsSentToItsServerOnly(t *testing.T) {
 	g := NewWithT(t)
 	plugin, server, evil := newFakePlugin(t), newServer(t, "Bearer t1"), newServer(t)
-	plugin.answer("t1", future())
+	plugin.output("t1", future())
 	client := httpClient(t, resolve(t, onePlugin(t, plugin), server.profile("c1")).RESTConfig())
 
 	_, _, err := get(client, evil.URL)
@@ -238,9 +239,9 @@ func TestTheTokenGoesToItsServerAlone(t *testing.T) {
 	g.Expect(evil.identities()).To(BeEmpty())
 }
 
-func TestARedirectTakesNoCredentialAlong(t *testing.T) {
+func TestRedirectGetsNoCredential(t *testing.T) {
 	plugin, server, evil := newFakePlugin(t), newServer(t, "Bearer t1"), newServer(t)
-	plugin.answer("t1", future())
+	plugin.output("t1", future())
 	for _, target := range []string{evil.URL, strings.Replace(server.URL, "https:", "http:", 1)} {
 		g := NewWithT(t)
 		redirecting := httptest.NewTLSServer(http.RedirectHandler(target, http.StatusTemporaryRedirect))

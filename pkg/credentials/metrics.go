@@ -14,25 +14,26 @@ import (
 	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"github.com/rollcall-dev/rollcall/pkg/credentials/internal/authn"
+	"github.com/rollcall-dev/rollcall/pkg/credentials/providerfile"
 )
 
 // metrics are those of all resolvers, in controller-runtime's registry. Their
-// only labels are the names of providers, which whoever runs the program
-// chooses, and the few outcomes there are.
+// labels have few values: the names of providers, which the operator chooses,
+// and the outcomes.
 var metrics = newCollector()
 
 func init() { ctrlmetrics.Registry.MustRegister(metrics) }
 
 var (
 	inFlightDesc = prometheus.NewDesc("rollcall_credentials_runs_in_flight",
-		"Number of runs of a provider's plugin that have started and not ended.", []string{"provider"}, nil)
+		"Number of runs of a provider's plugin in progress.", []string{"provider"}, nil)
 	expiryDesc = prometheus.NewDesc("rollcall_credentials_expiry_seconds",
-		"Seconds until the first of a provider's credentials expires. One that has expired counts while its plugin fails.",
+		"Seconds until the first of a provider's credentials expires. Negative if one has expired because its plugin fails.",
 		[]string{"provider"}, nil)
 )
 
-// collector has the series of each provider for as long as somebody holds it: a
-// resolver that knows it, or an authenticator.
+// collector has the series of each provider for as long as it has holders: a
+// resolver with the provider, or an Authenticator.
 type collector struct {
 	obtained *prometheus.CounterVec
 	duration *prometheus.HistogramVec
@@ -41,7 +42,7 @@ type collector struct {
 	providers map[string]*providerMetrics
 }
 
-// providerMetrics are the metrics of one provider. The collector's lock guards
+// providerMetrics are the series of one provider. The collector's lock guards
 // the fields.
 type providerMetrics struct {
 	collector *collector
@@ -60,7 +61,7 @@ func newCollector() *collector {
 		}, []string{"provider", "outcome"}),
 		duration: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name:    "rollcall_credentials_run_duration_seconds",
-			Help:    "How long runs of a provider's plugin took, without the wait for their turn.",
+			Help:    "Duration of the runs of a provider's plugin in seconds, without waiting for a slot.",
 			Buckets: []float64{0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30},
 		}, []string{"provider"}),
 		providers: map[string]*providerMetrics{},
@@ -104,7 +105,7 @@ func (c *collector) Collect(ch chan<- prometheus.Metric) {
 	}
 }
 
-// hold returns the metrics of the provider, which are there until drop.
+// hold returns the series of the provider, which exist until drop.
 func (c *collector) hold(name string) *providerMetrics {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -117,7 +118,7 @@ func (c *collector) hold(name string) *providerMetrics {
 	return p
 }
 
-// drop takes the series away where nobody else holds them.
+// drop removes the series if they have no other holder.
 func (p *providerMetrics) drop() {
 	p.collector.mu.Lock()
 	defer p.collector.mu.Unlock()
@@ -129,14 +130,14 @@ func (p *providerMetrics) drop() {
 	p.collector.duration.DeleteLabelValues(p.name)
 }
 
-// add includes the authenticator, which has held the provider, until remove.
+// add includes the Authenticator, which holds the series, until remove.
 func (p *providerMetrics) add(auth *authn.Authenticator) {
 	p.collector.mu.Lock()
 	defer p.collector.mu.Unlock()
 	p.authenticators[auth] = struct{}{}
 }
 
-// remove is add undone, and drop.
+// remove undoes add and hold.
 func (p *providerMetrics) remove(auth *authn.Authenticator) {
 	p.collector.mu.Lock()
 	delete(p.authenticators, auth)
@@ -144,7 +145,7 @@ func (p *providerMetrics) remove(auth *authn.Authenticator) {
 	p.drop()
 }
 
-// started counts a run in. What it returns is called with the run's error.
+// started counts a run until the function is called with its error.
 func (p *providerMetrics) started() (ended func(error)) {
 	start := time.Now()
 	p.count(1)
@@ -153,7 +154,7 @@ func (p *providerMetrics) started() (ended func(error)) {
 		p.finished(err)
 		switch outcome(err) {
 		case "missing", "denied", "canceled":
-			// There was no run to speak of.
+			// The plugin was not run.
 		default:
 			p.write(func() { p.collector.duration.WithLabelValues(p.name).Observe(time.Since(start).Seconds()) })
 		}
@@ -171,8 +172,8 @@ func (p *providerMetrics) count(change int) {
 	p.inFlight += change
 }
 
-// write calls the function unless the series are gone: a run may end after its
-// authenticator has.
+// write calls the function unless the series have been removed: a run may end
+// after its Authenticator.
 func (p *providerMetrics) write(f func()) {
 	p.collector.mu.Lock()
 	defer p.collector.mu.Unlock()
@@ -181,7 +182,7 @@ func (p *providerMetrics) write(f func()) {
 	}
 }
 
-// outcome puts the error of a run into one word.
+// outcome returns the label for the error of a run.
 func outcome(err error) string {
 	switch {
 	case err == nil:
@@ -195,22 +196,22 @@ func outcome(err error) string {
 	case errors.Is(err, ErrExpired):
 		return "expired"
 	case errors.Is(err, ErrInvalidOutput):
-		return "bad_answer"
+		return "invalid_output"
 	case errors.Is(err, ErrPluginFailed):
 		return "failed"
 	}
 	return "canceled"
 }
 
-// knownProviders hold the metrics of the providers that a resolver knows.
+// knownProviders hold the series of a resolver's providers.
 type knownProviders struct {
 	mu     sync.Mutex // guards what follows
 	held   map[string]*providerMetrics
 	closed bool
 }
 
-// set makes these the providers that are known.
-func (k *knownProviders) set(lists ...[]Provider) {
+// set replaces the providers.
+func (k *knownProviders) set(lists ...[]providerfile.Provider) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.closed {
@@ -228,7 +229,7 @@ func (k *knownProviders) set(lists ...[]Provider) {
 	k.held = held
 }
 
-// close lets go of all, for good.
+// close drops all series. Later calls of set have no effect.
 func (k *knownProviders) close() {
 	k.mu.Lock()
 	defer k.mu.Unlock()

@@ -15,6 +15,7 @@ import (
 	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"github.com/rollcall-dev/rollcall/pkg/credentials"
+	"github.com/rollcall-dev/rollcall/pkg/credentials/providerfile"
 )
 
 // series returns the values of a metric by its label values, "provider/outcome".
@@ -45,17 +46,17 @@ func series(t *testing.T, name string) map[string]float64 {
 
 var allMetrics = []string{"obtained_total", "run_duration_seconds", "expiry_seconds", "runs_in_flight"}
 
-func TestOutcomesAreCounted(t *testing.T) {
+func TestOutcomeMetrics(t *testing.T) {
 	v1 := "client.authentication.k8s.io/v1"
 	for _, test := range []struct {
 		outcome string
 		timed   bool
 		prepare func(*fakePlugin, *credentials.Options)
 	}{
-		{"success", true, func(p *fakePlugin, _ *credentials.Options) { p.answer("t1", future()) }},
+		{"success", true, func(p *fakePlugin, _ *credentials.Options) { p.output("t1", future()) }},
 		{"failed", true, func(p *fakePlugin, _ *credentials.Options) { p.set("code", "1") }},
-		{"bad_answer", true, func(*fakePlugin, *credentials.Options) {}},
-		{"expired", true, func(p *fakePlugin, _ *credentials.Options) { p.answer("t1", time.Unix(1, 0)) }},
+		{"invalid_output", true, func(*fakePlugin, *credentials.Options) {}},
+		{"expired", true, func(p *fakePlugin, _ *credentials.Options) { p.output("t1", time.Unix(1, 0)) }},
 		{"timeout", true, func(p *fakePlugin, o *credentials.Options) { p.shut(); o.Timeout = 100 * time.Millisecond }},
 		{"missing", false, func(_ *fakePlugin, o *credentials.Options) { o.Providers[0].ExecConfig.Command = "/does/not/exist" }},
 		{"denied", false, func(_ *fakePlugin, o *credentials.Options) {
@@ -67,8 +68,8 @@ func TestOutcomesAreCounted(t *testing.T) {
 		t.Run(test.outcome, func(t *testing.T) {
 			g := NewWithT(t)
 			plugin, server := newFakePlugin(t), newServer(t, "Bearer t1")
-			plugin.set("answer", execCredential(v1, nil))
-			options := credentials.Options{Providers: []credentials.Provider{plugin.provider()}}
+			plugin.set("output", execCredential(v1, nil))
+			options := credentials.Options{Providers: []providerfile.Provider{plugin.provider()}}
 			test.prepare(plugin, &options)
 			access := resolve(t, newResolver(t, options), server.profile("c1"))
 			client := httpClient(t, access.RESTConfig())
@@ -90,14 +91,14 @@ func TestOutcomesAreCounted(t *testing.T) {
 	}
 }
 
-func TestRunsInFlightAndTimeToExpiry(t *testing.T) {
+func TestGauges(t *testing.T) {
 	g := NewWithT(t)
 	plugin, server := newFakePlugin(t), newServer(t, "Bearer t1")
-	plugin.answer("t1", time.Now().Add(20*time.Minute))
+	plugin.output("t1", time.Now().Add(20*time.Minute))
 	plugin.shut()
 	provider := plugin.provider()
 	provider.ExecConfig.ProvideClusterInfo = true
-	resolver := newResolver(t, credentials.Options{Providers: []credentials.Provider{provider}})
+	resolver := newResolver(t, credentials.Options{Providers: []providerfile.Provider{provider}})
 	client := httpClient(t, resolve(t, resolver, server.profile("c1", extension(configExtension, `{"n":1}`))).RESTConfig())
 	done := make(chan error)
 	go func() {
@@ -112,7 +113,7 @@ func TestRunsInFlightAndTimeToExpiry(t *testing.T) {
 	g.Eventually(func() map[string]float64 { return series(t, "runs_in_flight") }).Should(Equal(map[string]float64{"fake": 0}))
 
 	// Of all clusters of the provider, the first counts.
-	plugin.answer("t1", time.Now().Add(10*time.Minute))
+	plugin.output("t1", time.Now().Add(10*time.Minute))
 	second := resolve(t, resolver, server.profile("c2", extension(configExtension, `{"n":2}`)))
 	getAll(t, httpClient(t, second.RESTConfig()), server.URL, 1, 200)
 	g.Expect(series(t, "expiry_seconds")["fake"]).To(And(BeNumerically(">", 590), BeNumerically("<=", 600)))
@@ -120,10 +121,10 @@ func TestRunsInFlightAndTimeToExpiry(t *testing.T) {
 	g.Expect(series(t, "expiry_seconds")["fake"]).To(And(BeNumerically(">", 1190), BeNumerically("<=", 1200)))
 }
 
-func TestSeriesGoWhenAProviderGoes(t *testing.T) {
+func TestSeriesOfRemovedProvider(t *testing.T) {
 	g := NewWithT(t)
 	plugin, server := newFakePlugin(t), newServer(t, "Bearer t1")
-	plugin.answer("t1", future())
+	plugin.output("t1", future())
 	path := filepath.Join(t.TempDir(), "providers.yaml")
 	file := func(name string) string {
 		return `{"providers":[{"name":"` + name + `","execConfig":{"apiVersion":"client.authentication.k8s.io/v1","command":"` + executable(t) +
@@ -149,10 +150,10 @@ func TestSeriesGoWhenAProviderGoes(t *testing.T) {
 	}
 }
 
-func TestTwoResolversShareTheSeriesOfAName(t *testing.T) {
+func TestSeriesOfTwoResolvers(t *testing.T) {
 	g := NewWithT(t)
 	plugin, server := newFakePlugin(t), newServer(t, "Bearer t1")
-	plugin.answer("t1", future())
+	plugin.output("t1", future())
 	first, second := onePlugin(t, plugin), onePlugin(t, plugin)
 	for _, resolver := range []*credentials.Resolver{first, second} {
 		getAll(t, httpClient(t, resolve(t, resolver, server.profile("c1")).RESTConfig()), server.URL, 1, 200)
@@ -165,10 +166,10 @@ func TestTwoResolversShareTheSeriesOfAName(t *testing.T) {
 	g.Expect(series(t, "obtained_total")).To(BeEmpty())
 }
 
-func TestMetricsHoldNoSecret(t *testing.T) {
+func TestMetricsHaveNoSecret(t *testing.T) {
 	g := NewWithT(t)
 	plugin, server := newFakePlugin(t), newServer(t, "Bearer s3cret")
-	plugin.answer("s3cret", future())
+	plugin.output("s3cret", future())
 	getAll(t, httpClient(t, resolve(t, onePlugin(t, plugin), server.profile("c1")).RESTConfig()), server.URL, 1, 200)
 	families, err := ctrlmetrics.Registry.Gather()
 	g.Expect(err).NotTo(HaveOccurred())

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"os"
 	"path/filepath"
 	"slices"
 	"time"
@@ -15,56 +16,57 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/rollcall-dev/rollcall/pkg/credentials/plugin"
+	"github.com/rollcall-dev/rollcall/pkg/credentials/providerfile"
 )
 
-// Options say which providers a Resolver knows and how it runs their plugins.
-// Where a field is zero, its default holds.
+// Options configure a Resolver. Each field has a default.
 type Options struct {
-	// ProviderFile is the path of a provider file (KEP-5339), see File.
-	// Resolve reads it and notices when its content has changed; NotifyChange
-	// tells of it. A new content that cannot be used is logged, and the old one
-	// stays in force.
+	// ProviderFile is the path of a provider file (KEP-5339), see package
+	// providerfile. Resolve reads it and uses its changes at once; NotifyChange
+	// reports them. A version that is invalid is logged, and the previous one is
+	// kept. Default: none.
 	ProviderFile string
 
-	// Providers are known besides those of the file and come before them. One
-	// of the same name as one of the file hides it.
-	Providers []Provider
+	// Providers are used besides those of the file, and before them. One of the
+	// same name as one of the file replaces it. Default: none.
+	Providers []providerfile.Provider
 
-	// PluginDirs are the folders, in order, in which a command without a slash
-	// is looked for. A relative one is taken from the working directory at the
-	// time of New. Without any, all commands must be absolute paths.
+	// PluginDirs are the folders, in order, that have the commands without a
+	// path. A relative one is taken from the working directory at the time of
+	// New, as is a relative command. Default: none, so that all commands must be
+	// paths.
 	PluginDirs []string
 
 	// AllowedCommands are the plugins that may be run as processes. A provider
-	// with another command is refused, with all of its file: whoever writes the
+	// with another command is refused, together with its file: the author of the
 	// file then does not choose the programs. Default: any.
 	AllowedCommands []AllowedCommand
 
-	// Plugins are those that run in this process, for providers that have
-	// their name under InProcess. Each function is called once for every run, so
-	// that no run sees the flags of another, and concurrently; what plugins
-	// share (clients, for example) is in the function. A plugin must return when
-	// its context ends. If it does not, it is left alone, and not run again for
-	// the same purpose before it has returned.
+	// Plugins are those in this process, for providers that have their name under
+	// rollcall.inProcess. Each function is called once for every run, so that no
+	// run sees the flags of another, and concurrently; what plugins share, such
+	// as clients, is in the function. A plugin must return when its context ends.
+	// If it does not, it is not run again for the same purpose until it has
+	// returned. Default: none.
 	Plugins []func() plugin.Plugin
 
 	// Timeout is how long a plugin may run before it is killed with all its
 	// children. Default: 30 s.
 	Timeout time.Duration
 
-	// MaxConcurrentRuns is how many plugins the resolver runs at once. Others
-	// wait, which does not count towards their Timeout. Default: 8.
+	// MaxConcurrentRuns is how many plugins the resolver runs at the same time.
+	// Others wait, which does not count towards their Timeout. Default: 8.
 	MaxConcurrentRuns int
 
-	// RefreshInterval is after how long a credential that tells no expiry is
-	// obtained anew, so that a rotated secret is noticed. Default: 5 min.
+	// RefreshInterval is after how long a credential without an expiry is
+	// renewed, so that a rotated secret is noticed. Default: 5 min.
 	RefreshInterval time.Duration
 
-	// Logger is told of failed plugin runs and of provider files that cannot
-	// be used. Default: controller-runtime's logger, named "credentials".
+	// Logger gets failed plugin runs and invalid provider files. Default:
+	// controller-runtime's logger, named "credentials".
 	Logger logr.Logger
 
-	pluginsByName map[string]func() plugin.Plugin // of Plugins, once complete
+	workDir string // at the time of New
 }
 
 const (
@@ -74,14 +76,14 @@ const (
 )
 
 // AddFlags registers the flags --clusterprofile-provider-file, whose name
-// KEP-5339 gives, --credential-plugin-dir and --credential-plugin-allow. The
-// latter two may be repeated. What the options hold already are the defaults;
-// the first use of a flag replaces it.
+// KEP-5339 defines, --credential-plugin-dir and --credential-plugin-allow. The
+// latter two may be repeated. The defaults are the current values of the
+// options; the first use of a flag replaces them.
 func (o *Options) AddFlags(fs *flag.FlagSet) {
 	fs.StringVar(&o.ProviderFile, "clusterprofile-provider-file", o.ProviderFile,
-		"`path` of the file that says which credential plugins serve which access providers of a ClusterProfile")
+		"`path` of the file that defines the credential plugins for the access providers of ClusterProfiles")
 	fs.Var(&listFlag[string]{list: &o.PluginDirs, parse: parseDir}, "credential-plugin-dir",
-		"`folder` in which credential plugins without a path are looked for; may be repeated")
+		"`folder` with the credential plugins that have no path; may be repeated")
 	fs.Var(&listFlag[AllowedCommand]{list: &o.AllowedCommands, parse: parseAllowedCommand}, "credential-plugin-allow",
 		"`command` of a credential plugin that may be run, as command or command@sha256:digest; may be repeated (default any)")
 }
@@ -93,9 +95,8 @@ func parseDir(dir string) (string, error) {
 	return dir, nil
 }
 
-// listFlag is a flag.Value that may be given several times. Its zero value must
-// be usable too, since package flag makes one to find out whether a default is
-// worth printing.
+// listFlag is a flag.Value that may be repeated. Its zero value must be usable
+// too, since package flag creates one to compare it with a default.
 type listFlag[T any] struct {
 	list  *[]T
 	parse func(string) (T, error)
@@ -121,11 +122,14 @@ func (l *listFlag[T]) Set(text string) error {
 	return nil
 }
 
-// complete checks the options and returns a copy with the defaults filled in,
-// which shares nothing with the original.
-func (o Options) complete() (Options, error) {
+// complete returns a copy with the defaults, which shares nothing with the
+// original but Providers, and the Plugins by name.
+func (o Options) complete() (_ Options, plugins map[string]func() plugin.Plugin, err error) {
+	fail := func(format string, args ...any) (Options, map[string]func() plugin.Plugin, error) {
+		return Options{}, nil, fmt.Errorf(format, args...)
+	}
 	if o.Timeout < 0 || o.MaxConcurrentRuns < 0 || o.RefreshInterval < 0 {
-		return Options{}, errors.New("credentials: Timeout, MaxConcurrentRuns and RefreshInterval must not be negative")
+		return fail("Timeout, MaxConcurrentRuns and RefreshInterval must not be negative")
 	}
 	if o.Timeout == 0 {
 		o.Timeout = defaultTimeout
@@ -139,34 +143,50 @@ func (o Options) complete() (Options, error) {
 	if o.Logger.IsZero() {
 		o.Logger = log.Log.WithName("credentials")
 	}
-
+	if o.workDir, err = os.Getwd(); err != nil {
+		return fail("working directory: %w", err)
+	}
 	o.PluginDirs = slices.Clone(o.PluginDirs)
 	for i, dir := range o.PluginDirs {
 		if dir == "" {
-			return Options{}, fmt.Errorf("credentials: PluginDirs[%d]: must not be empty", i)
+			return fail("PluginDirs[%d]: must not be empty", i)
 		}
-		absolute, err := filepath.Abs(dir)
-		if err != nil {
-			return Options{}, fmt.Errorf("credentials: PluginDirs[%d]: %w", i, err)
+		if !filepath.IsAbs(dir) {
+			dir = filepath.Join(o.workDir, dir)
 		}
-		o.PluginDirs[i] = absolute
+		o.PluginDirs[i] = filepath.Clean(dir)
 	}
-
 	o.AllowedCommands = slices.Clone(o.AllowedCommands)
 	for i := range o.AllowedCommands {
-		if err := o.AllowedCommands[i].fault(); err != nil {
-			return Options{}, fmt.Errorf("credentials: AllowedCommands[%d]: %w", i, err)
+		if err := o.AllowedCommands[i].complete(o.workDir); err != nil {
+			return fail("AllowedCommands[%d]: %w", i, err)
 		}
-		o.AllowedCommands[i].SHA256 = slices.Clone(o.AllowedCommands[i].SHA256)
 	}
-	var err error
-	if o.pluginsByName, err = pluginsByName(o.Plugins); err != nil {
-		return Options{}, err
+	if plugins, err = pluginsByName(o.Plugins); err != nil {
+		return fail("%w", err)
 	}
+	return o, plugins, nil
+}
 
-	if err := validateProviders("Options", o.Providers); err != nil {
-		return Options{}, fmt.Errorf("credentials: %w", err)
+// pluginsByName calls each function once, for the name.
+func pluginsByName(plugins []func() plugin.Plugin) (map[string]func() plugin.Plugin, error) {
+	byName := make(map[string]func() plugin.Plugin, len(plugins))
+	for i, newPlugin := range plugins {
+		if newPlugin == nil {
+			return nil, fmt.Errorf("option Plugins[%d]: must not be nil", i)
+		}
+		p := newPlugin()
+		if p == nil {
+			return nil, fmt.Errorf("option Plugins[%d]: returns no plugin", i)
+		}
+		name := p.Name()
+		if name == "" {
+			return nil, fmt.Errorf("option Plugins[%d]: its name must not be empty", i)
+		}
+		if byName[name] != nil {
+			return nil, fmt.Errorf("option Plugins[%d]: the name %q is already used by an earlier one", i, name)
+		}
+		byName[name] = newPlugin
 	}
-	o.Providers = copyProviders(o.Providers)
-	return o, nil
+	return byName, nil
 }

@@ -12,13 +12,11 @@ import (
 
 func TestDefaults(t *testing.T) {
 	g := NewWithT(t)
-	options, err := Options{}.complete()
+	options, plugins, err := Options{}.complete()
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(options.Timeout).To(Equal(30 * time.Second))
 	g.Expect(options.MaxConcurrentRuns).To(Equal(8))
 	g.Expect(options.RefreshInterval).To(Equal(5 * time.Minute))
 	g.Expect(options.Logger.IsZero()).To(BeFalse())
-	g.Expect(maxAnswer).To(Equal(1 << 20))
-
-	g.Expect(cap(newRunner(&options).slots)).To(Equal(8))
+	g.Expect(plugins).To(BeEmpty())
 }

@@ -5,9 +5,7 @@ package credentials_test
 
 import (
 	"encoding/json"
-	"errors"
 	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -16,10 +14,11 @@ import (
 	clientcmdv1 "k8s.io/client-go/tools/clientcmd/api/v1"
 
 	"github.com/rollcall-dev/rollcall/pkg/credentials"
+	"github.com/rollcall-dev/rollcall/pkg/credentials/providerfile"
 )
 
-// TestBothFormsAgree runs the same plugin by this package and by client-go.
-func TestBothFormsAgree(t *testing.T) {
+// TestPortableConfigRunsSamePlugin runs the same plugin by this package and by client-go.
+func TestPortableConfigRunsSamePlugin(t *testing.T) {
 	for _, test := range []struct {
 		name       string
 		apiVersion string
@@ -45,14 +44,14 @@ func TestBothFormsAgree(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			g := NewWithT(t)
 			plugin, server := newFakePlugin(t), newServer(t, "Bearer t1")
-			plugin.set("answer", execCredential("client.authentication.k8s.io/"+test.apiVersion, map[string]string{"token": "t1"}))
+			plugin.set("output", execCredential("client.authentication.k8s.io/"+test.apiVersion, map[string]string{"token": "t1"}))
 			provider := plugin.provider()
-			provider.AllowInsecureSkipTLSVerify = true
-			provider.ProfileSourcedCLIArgsPolicy = credentials.ProfileSourcedCLIArgsAppend
-			provider.ProfileSourcedEnvVarsPolicy = credentials.ProfileSourcedEnvVarsReplace
+			provider.Rollcall.AllowInsecureSkipTLSVerify = true
+			provider.ProfileSourcedCLIArgsPolicy = providerfile.ProfileSourcedCLIArgsAppend
+			provider.ProfileSourcedEnvVarsPolicy = providerfile.ProfileSourcedEnvVarsReplace
 			provider.ExecConfig.ProvideClusterInfo = test.info
 			provider.ExecConfig.APIVersion = "client.authentication.k8s.io/" + test.apiVersion
-			resolver := newResolver(t, credentials.Options{Providers: []credentials.Provider{provider}})
+			resolver := newResolver(t, credentials.Options{Providers: []providerfile.Provider{provider}})
 			profile := server.profile("c1")
 			test.change(&profile.Status.AccessProviders[0].Cluster)
 			access := resolve(t, resolver, profile)
@@ -73,13 +72,13 @@ func TestBothFormsAgree(t *testing.T) {
 	}
 }
 
-func TestTheRequestToThePlugin(t *testing.T) {
+func TestExecInfo(t *testing.T) {
 	g := NewWithT(t)
 	plugin, server := newFakePlugin(t), newServer(t, "Bearer t1")
-	plugin.answer("t1", future())
+	plugin.output("t1", future())
 	provider := plugin.provider()
 	provider.ExecConfig.ProvideClusterInfo = true
-	resolver := newResolver(t, credentials.Options{Providers: []credentials.Provider{provider}})
+	resolver := newResolver(t, credentials.Options{Providers: []providerfile.Provider{provider}})
 	profile := server.profile("c1", extension(configExtension, `{"clusterName":"c9"}`))
 	getAll(t, httpClient(t, resolve(t, resolver, profile).RESTConfig()), server.URL, 1, 200)
 
@@ -94,9 +93,9 @@ func TestTheRequestToThePlugin(t *testing.T) {
 	g.Expect(path).To(Equal(os.Getenv("PATH")))
 }
 
-func TestPortableConfigIsPinned(t *testing.T) {
+func TestPortableConfigAllowsOneCommand(t *testing.T) {
 	g := NewWithT(t)
-	exec := resolve(t, newResolver(t, credentials.Options{Providers: []credentials.Provider{plain("fake")}}),
+	exec := resolve(t, newResolver(t, credentials.Options{Providers: []providerfile.Provider{plain("fake")}}),
 		profileOf("c1", clientcmdv1.Cluster{Server: "https://c1"})).PortableRESTConfig().ExecProvider
 	g.Expect(exec.InteractiveMode).To(Equal(clientcmdapi.NeverExecInteractiveMode))
 	g.Expect(exec.PluginPolicy).To(Equal(clientcmdapi.PluginPolicy{
@@ -104,65 +103,4 @@ func TestPortableConfigIsPinned(t *testing.T) {
 		Allowlist:  []clientcmdapi.AllowlistEntry{{Command: "/plugins/plain"}},
 	}))
 	g.Expect(exec.Config).To(BeNil())
-}
-
-func TestWherePluginsAreLookedFor(t *testing.T) {
-	first, second := t.TempDir(), t.TempDir()
-	link := func(dir, name string) {
-		if err := os.Symlink(executable(t), filepath.Join(dir, name)); err != nil {
-			t.Fatal(err)
-		}
-	}
-	link(first, "both")
-	link(second, "both")
-	link(second, "second")
-	for _, text := range []string{filepath.Join(first, "text"), filepath.Join(second, "later")} {
-		if err := os.WriteFile(text, nil, 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if err := os.Mkdir(filepath.Join(first, "folder"), 0o700); err != nil {
-		t.Fatal(err)
-	}
-	onPath := t.TempDir()
-	link(onPath, "on-path")
-	t.Setenv("PATH", onPath)
-	t.Chdir(onPath)
-
-	for _, test := range []struct {
-		name, command, path, text string
-	}{
-		{"the first folder wins", "both", first + "/both", ""},
-		{"the second is looked in too", "second", second + "/second", ""},
-		{"neither PATH nor the working directory is", "on-path", first + "/on-path", `"on-path" is in none of ` + first + ", " + second},
-		{"a file without the permission does not do", "text", first + "/text", first + "/text: not executable"},
-		{"nor does one in the second folder", "later", second + "/later", second + "/later: not executable"},
-		{"a folder does not do", "folder", first + "/folder", first + "/folder: not a file"},
-		{"an absolute path is looked for nowhere else", first + "/second", first + "/second", first + "/second: no such file or directory"},
-	} {
-		t.Run(test.name, func(t *testing.T) {
-			g := NewWithT(t)
-			plugin, server := newFakePlugin(t), newServer(t, "Bearer t1")
-			plugin.answer("t1", future())
-			provider := plugin.provider()
-			provider.ExecConfig.Command = test.command
-			provider.ExecConfig.InstallHint = "ask the platform team"
-			resolver := newResolver(t, credentials.Options{
-				Providers:  []credentials.Provider{provider},
-				PluginDirs: []string{first, second},
-			})
-			access := resolve(t, resolver, server.profile("c1"))
-			g.Expect(access.PortableRESTConfig().ExecProvider.Command).To(Equal(test.path))
-			_, _, err := get(httpClient(t, access.RESTConfig()), server.URL)
-			if test.text == "" {
-				g.Expect(err).NotTo(HaveOccurred())
-				return
-			}
-			g.Expect(err).To(MatchError(credentials.ErrPluginMissing))
-			g.Expect(err).To(MatchError(HaveSuffix("plugin missing: %s: ask the platform team", test.text)))
-			var failed *credentials.RunError
-			g.Expect(errors.As(err, &failed)).To(BeTrue())
-			g.Expect(failed.InstallHint).To(Equal("ask the platform team"))
-		})
-	}
 }

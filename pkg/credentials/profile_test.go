@@ -15,6 +15,7 @@ import (
 	clientcmdv1 "k8s.io/client-go/tools/clientcmd/api/v1"
 
 	"github.com/rollcall-dev/rollcall/pkg/credentials"
+	"github.com/rollcall-dev/rollcall/pkg/credentials/providerfile"
 	"github.com/rollcall-dev/rollcall/pkg/inventory"
 )
 
@@ -25,8 +26,8 @@ const (
 )
 
 // plain returns a provider whose plugin is never run.
-func plain(name string) credentials.Provider {
-	return credentials.Provider{
+func plain(name string) providerfile.Provider {
+	return providerfile.Provider{
 		Name: name,
 		ExecConfig: &clientcmdapi.ExecConfig{
 			APIVersion: "client.authentication.k8s.io/v1",
@@ -37,7 +38,7 @@ func plain(name string) credentials.Provider {
 	}
 }
 
-func TestChoiceOfTheProvider(t *testing.T) {
+func TestChoiceOfProvider(t *testing.T) {
 	offer := func(names ...string) []inventory.AccessProvider {
 		var offers []inventory.AccessProvider
 		for _, name := range names {
@@ -63,7 +64,7 @@ func TestChoiceOfTheProvider(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			g := NewWithT(t)
 			resolver := newResolver(t, credentials.Options{
-				Providers: []credentials.Provider{plain("a"), plain("b"), plain("c")},
+				Providers: []providerfile.Provider{plain("a"), plain("b"), plain("c")},
 			})
 			profile := &inventory.Profile{}
 			profile.Status.AccessProviders = test.offered
@@ -77,7 +78,7 @@ func TestChoiceOfTheProvider(t *testing.T) {
 
 func TestNoProvider(t *testing.T) {
 	g := NewWithT(t)
-	resolver := newResolver(t, credentials.Options{Providers: []credentials.Provider{plain("a"), plain("b")}})
+	resolver := newResolver(t, credentials.Options{Providers: []providerfile.Provider{plain("a"), plain("b")}})
 	profile := profileOf("c1", clientcmdv1.Cluster{Server: "https://c1"})
 
 	_, err := resolver.Resolve(t.Context(), profile)
@@ -92,18 +93,18 @@ func TestNoProvider(t *testing.T) {
 	g.Expect(err).To(MatchError(`profile fleet/c1: no matching provider: the profile offers none, known are "a", "b"`))
 }
 
-func TestArgumentsAndVariablesFromTheProfile(t *testing.T) {
+func TestProfileArgsAndEnvVars(t *testing.T) {
 	const (
-		appendArgs = credentials.ProfileSourcedCLIArgsAppend
-		ignoreArgs = credentials.ProfileSourcedCLIArgsIgnore
-		ifNot      = credentials.ProfileSourcedEnvVarsAppendIfNotExists
-		replace    = credentials.ProfileSourcedEnvVarsReplace
-		ignoreEnvs = credentials.ProfileSourcedEnvVarsIgnore
+		appendArgs = providerfile.ProfileSourcedCLIArgsAppend
+		ignoreArgs = providerfile.ProfileSourcedCLIArgsIgnore
+		ifNot      = providerfile.ProfileSourcedEnvVarsAppendIfNotExists
+		replace    = providerfile.ProfileSourcedEnvVarsReplace
+		ignoreEnvs = providerfile.ProfileSourcedEnvVarsIgnore
 	)
 	for _, test := range []struct {
 		name       string
-		argsPolicy credentials.ProfileSourcedCLIArgsPolicy
-		envsPolicy credentials.ProfileSourcedEnvVarsPolicy
+		argsPolicy providerfile.ProfileSourcedCLIArgsPolicy
+		envsPolicy providerfile.ProfileSourcedEnvVarsPolicy
 		args, envs string
 		wantArgs   string
 		wantEnv    string
@@ -113,7 +114,7 @@ func TestArgumentsAndVariablesFromTheProfile(t *testing.T) {
 		{"are left out by policy, even where they are wrong", ignoreArgs, ignoreEnvs, `7`, `{"LD_PRELOAD":1}`, "login", "B=file A=file", nil},
 		{"arguments as an array are appended", appendArgs, "", `["x","y"]`, ``, "login x y", "B=file A=file", nil},
 		{"arguments as an object are appended", appendArgs, "", `{"args":["x","y"]}`, ``, "login x y", "B=file A=file", nil},
-		{"no arguments are none", appendArgs, ifNot, `null`, `null`, "login", "B=file A=file", nil},
+		{"null arguments", appendArgs, ifNot, `null`, `null`, "login", "B=file A=file", nil},
 		{"of a variable in both, the file's value holds", "", ifNot, ``, `{"D":"p","C":"p","A":"p"}`, "login", "B=file A=file C=p D=p", nil},
 		{"of a variable in both, the profile's value holds", "", replace, ``, `{"D":"p","C":"p","A":"p"}`, "login", "B=file A=p C=p D=p", nil},
 		{"arguments that are no strings are refused", appendArgs, "", `["x",1]`, ``, "", "", credentials.ErrInvalidProfile},
@@ -141,7 +142,7 @@ func TestArgumentsAndVariablesFromTheProfile(t *testing.T) {
 			provider := plain("fake")
 			provider.ProfileSourcedCLIArgsPolicy = test.argsPolicy
 			provider.ProfileSourcedEnvVarsPolicy = test.envsPolicy
-			resolver := newResolver(t, credentials.Options{Providers: []credentials.Provider{provider}})
+			resolver := newResolver(t, credentials.Options{Providers: []providerfile.Provider{provider}})
 			profile := profileOf("c1", clientcmdv1.Cluster{Server: "https://c1", Extensions: []clientcmdv1.NamedExtension{
 				extension(argsExtension, test.args), extension(envsExtension, test.envs),
 			}})
@@ -164,10 +165,10 @@ func FuzzExtensions(f *testing.F) {
 	f.Add(`{"args":null}`, `null`, `"`)
 	f.Fuzz(func(t *testing.T, args, envs, config string) {
 		provider := plain("fake")
-		provider.ProfileSourcedCLIArgsPolicy = credentials.ProfileSourcedCLIArgsAppend
-		provider.ProfileSourcedEnvVarsPolicy = credentials.ProfileSourcedEnvVarsReplace
+		provider.ProfileSourcedCLIArgsPolicy = providerfile.ProfileSourcedCLIArgsAppend
+		provider.ProfileSourcedEnvVarsPolicy = providerfile.ProfileSourcedEnvVarsReplace
 		provider.ExecConfig.ProvideClusterInfo = true
-		resolver := newResolver(t, credentials.Options{Providers: []credentials.Provider{provider}})
+		resolver := newResolver(t, credentials.Options{Providers: []providerfile.Provider{provider}})
 		access, err := resolver.Resolve(t.Context(), profileOf("c1", clientcmdv1.Cluster{
 			Server: "https://c1", Extensions: []clientcmdv1.NamedExtension{
 				extension(argsExtension, args), extension(envsExtension, envs), extension(configExtension, config),
@@ -199,15 +200,15 @@ func printEnv(exec *clientcmdapi.ExecConfig) string {
 	return strings.Join(variables, " ")
 }
 
-func TestProfilesNeverSeeEachOther(t *testing.T) {
+func TestProfilesAreIsolated(t *testing.T) {
 	g := NewWithT(t)
 	provider := plain("fake")
-	provider.ProfileSourcedCLIArgsPolicy = credentials.ProfileSourcedCLIArgsAppend
-	provider.ProfileSourcedEnvVarsPolicy = credentials.ProfileSourcedEnvVarsReplace
+	provider.ProfileSourcedCLIArgsPolicy = providerfile.ProfileSourcedCLIArgsAppend
+	provider.ProfileSourcedEnvVarsPolicy = providerfile.ProfileSourcedEnvVarsReplace
 	// Room behind the last element is where a careless append writes.
 	provider.ExecConfig.Args = append(make([]string, 0, 10), "login")
 	provider.ExecConfig.Env = append(make([]clientcmdapi.ExecEnvVar, 0, 10), clientcmdapi.ExecEnvVar{Name: "A", Value: "file"})
-	resolver := newResolver(t, credentials.Options{Providers: []credentials.Provider{provider}})
+	resolver := newResolver(t, credentials.Options{Providers: []providerfile.Provider{provider}})
 
 	var accesses []*credentials.Access
 	for i := range 5 {
@@ -218,7 +219,7 @@ func TestProfilesNeverSeeEachOther(t *testing.T) {
 			},
 		})))
 	}
-	// Whoever changes what they were given changes it for themselves.
+	// Callers may change what they get.
 	mangled := accesses[0].PortableRESTConfig().ExecProvider
 	mangled.Args[0], mangled.Env[0].Value = "mangled", "mangled"
 	provider.ExecConfig.Args[0] = "mangled"
@@ -233,9 +234,9 @@ func TestProfilesNeverSeeEachOther(t *testing.T) {
 func TestFingerprint(t *testing.T) {
 	g := NewWithT(t)
 	provider := plain("fake")
-	provider.ProfileSourcedEnvVarsPolicy = credentials.ProfileSourcedEnvVarsReplace
+	provider.ProfileSourcedEnvVarsPolicy = providerfile.ProfileSourcedEnvVarsReplace
 	provider.ExecConfig.Env[0].Value = "s3cret"
-	resolver := newResolver(t, credentials.Options{Providers: []credentials.Provider{provider}})
+	resolver := newResolver(t, credentials.Options{Providers: []providerfile.Provider{provider}})
 	base := func() clientcmdv1.Cluster {
 		return clientcmdv1.Cluster{Server: "https://c1", Extensions: []clientcmdv1.NamedExtension{
 			extension(envsExtension, `{"C":"1","D":"2","E":"3","F":"4"}`),
@@ -263,16 +264,16 @@ func TestFingerprint(t *testing.T) {
 	}
 }
 
-func TestEveryFormOfPrintingAnAccessIsHarmless(t *testing.T) {
+func TestPrintedAccessHasNoSecret(t *testing.T) {
 	g := NewWithT(t)
 	provider := plain("fake")
 	provider.ExecConfig.Env[0].Value = "s3cret"
-	resolver := newResolver(t, credentials.Options{Providers: []credentials.Provider{provider}})
+	resolver := newResolver(t, credentials.Options{Providers: []providerfile.Provider{provider}})
 	access := resolve(t, resolver, profileOf("c1", clientcmdv1.Cluster{Server: "https://c1"}))
-	given := credentials.FromRESTConfig(&rest.Config{Host: "https://c1", BearerToken: "s3cret"})
+	static := credentials.FromRESTConfig(&rest.Config{Host: "https://c1", BearerToken: "s3cret"})
 	for _, format := range []string{"%v", "%+v", "%#v", "%s", "%q"} {
 		g.Expect(fmt.Sprintf(format, access)).To(Equal(`access to https://c1 by provider "fake"`))
-		g.Expect(fmt.Sprintf(format, given)).To(Equal(`access to https://c1`))
-		g.Expect(fmt.Sprintf(format, []any{access, given, provider, resolver})).NotTo(ContainSubstring("s3cret"))
+		g.Expect(fmt.Sprintf(format, static)).To(Equal(`access to https://c1`))
+		g.Expect(fmt.Sprintf(format, []any{access, static, provider, resolver})).NotTo(ContainSubstring("s3cret"))
 	}
 }

@@ -10,19 +10,20 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	. "github.com/onsi/gomega"
 	"go.uber.org/goleak"
 	utilnet "k8s.io/apimachinery/pkg/util/net"
-	"k8s.io/client-go/rest"
 
 	"github.com/rollcall-dev/rollcall/pkg/credentials"
+	"github.com/rollcall-dev/rollcall/pkg/credentials/providerfile"
 )
 
-func TestReleaseEndsWatchesAndRequests(t *testing.T) {
+func TestRelease(t *testing.T) {
 	g := NewWithT(t)
 	plugin, server := newFakePlugin(t), newServer(t, "Bearer t1")
-	plugin.answer("t1", future())
+	plugin.output("t1", future())
 	resolver := onePlugin(t, plugin)
 	before := goleak.IgnoreCurrent()
 	access := resolve(t, resolver, server.profile("c1"))
@@ -44,7 +45,7 @@ func TestReleaseEndsWatchesAndRequests(t *testing.T) {
 	g.Expect(goleak.Find(before)).To(Succeed())
 }
 
-func TestARequestThatReleaseInterruptsEndsAsADroppedConnectionWould(t *testing.T) {
+func TestReleaseDuringRequest(t *testing.T) {
 	for name, end := range map[string]func(*credentials.Resolver, *credentials.Access){
 		"the access is released": func(_ *credentials.Resolver, access *credentials.Access) { access.Release() },
 		"the resolver is closed": func(resolver *credentials.Resolver, _ *credentials.Access) { resolver.Close() },
@@ -52,7 +53,7 @@ func TestARequestThatReleaseInterruptsEndsAsADroppedConnectionWould(t *testing.T
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
 			plugin, server := newFakePlugin(t), newServer(t, "Bearer t1")
-			plugin.answer("t1", future())
+			plugin.output("t1", future())
 			resolver := onePlugin(t, plugin)
 			access := resolve(t, resolver, server.profile("c1"))
 			client := httpClient(t, access.RESTConfig())
@@ -78,7 +79,7 @@ func TestARequestThatReleaseInterruptsEndsAsADroppedConnectionWould(t *testing.T
 func TestTheLastReleaseDropsTheCredential(t *testing.T) {
 	g := NewWithT(t)
 	plugin, server := newFakePlugin(t), newServer(t, "Bearer t1")
-	plugin.answer("t1", future())
+	plugin.output("t1", future())
 	resolver := onePlugin(t, plugin)
 	first, second := resolve(t, resolver, server.profile("c1")), resolve(t, resolver, server.profile("c2"))
 	clientOfSecond := httpClient(t, second.RESTConfig())
@@ -91,7 +92,7 @@ func TestTheLastReleaseDropsTheCredential(t *testing.T) {
 	second.Release()
 	third := resolve(t, resolver, server.profile("c3"))
 	getAll(t, httpClient(t, third.RESTConfig()), server.URL, 1, 200)
-	g.Expect(plugin.runs()).To(HaveLen(2), "the third one starts anew")
+	g.Expect(plugin.runs()).To(HaveLen(2), "the credential was dropped")
 }
 
 func TestReleaseStopsTheRun(t *testing.T) {
@@ -112,16 +113,16 @@ func TestReleaseStopsTheRun(t *testing.T) {
 	waitForChild()
 }
 
-func TestCloseEndsEverything(t *testing.T) {
+func TestClose(t *testing.T) {
 	g := NewWithT(t)
 	plugin, slow, server := newFakePlugin(t), newFakePlugin(t), newServer(t, "Bearer t1")
-	plugin.answer("t1", future())
+	plugin.output("t1", future())
 	slow.shut()
 	waitForChild := slow.leaveChild()
 	before := goleak.IgnoreCurrent()
 	slowProvider := slow.provider()
 	slowProvider.Name = "slow"
-	resolver := newResolver(t, credentials.Options{Providers: []credentials.Provider{plugin.provider(), slowProvider}})
+	resolver := newResolver(t, credentials.Options{Providers: []providerfile.Provider{plugin.provider(), slowProvider}})
 
 	client := httpClient(t, resolve(t, resolver, server.profile("c1")).RESTConfig())
 	watch, err := client.Get(server.URL + "/watch")
@@ -153,7 +154,7 @@ func TestCloseEndsEverything(t *testing.T) {
 
 func TestResolveAndReleaseConcurrently(t *testing.T) {
 	plugin, server := newFakePlugin(t), newServer(t, "Bearer t1")
-	plugin.answer("t1", future())
+	plugin.output("t1", future())
 	resolver := onePlugin(t, plugin)
 	var group sync.WaitGroup
 	for i := range 20 {
@@ -175,49 +176,24 @@ func TestResolveAndReleaseConcurrently(t *testing.T) {
 	group.Wait()
 }
 
-func TestGivenConfig(t *testing.T) {
+func TestExpiry(t *testing.T) {
 	g := NewWithT(t)
-	server := newServer(t, "Bearer given")
-	config := &rest.Config{Host: server.URL, BearerToken: "given", TLSClientConfig: rest.TLSClientConfig{CAData: server.ca()}}
-	access := credentials.FromRESTConfig(config)
-	config.BearerToken = "changed later"
-	g.Expect(access.Provider()).To(BeEmpty())
-	g.Expect(access.Server()).To(Equal(server.URL))
-	g.Expect(access.PortableRESTConfig().BearerToken).To(Equal("given"))
-
-	client := httpClient(t, access.RESTConfig())
-	getAll(t, client, server.URL, 3, 200)
-	watch, err := client.Get(server.URL + "/watch")
-	g.Expect(err).NotTo(HaveOccurred())
-	access.Release()
-	_, err = watch.Body.Read(make([]byte, 1))
-	g.Expect(err).To(HaveOccurred())
-	g.Expect(watch.Body.Close()).To(Succeed())
-	_, _, err = get(client, server.URL)
-	g.Expect(err).To(MatchError(credentials.ErrReleased))
-}
-
-func TestFingerprintOfAGivenConfig(t *testing.T) {
-	g := NewWithT(t)
-	base := func() *rest.Config { return &rest.Config{Host: "https://c1", BearerToken: "s3cret"} }
-	want := credentials.FromRESTConfig(base()).Fingerprint()
-	g.Expect(credentials.FromRESTConfig(base()).Fingerprint()).To(Equal(want))
-	tuned := base()
-	tuned.QPS, tuned.UserAgent = 7, "me"
-	g.Expect(credentials.FromRESTConfig(tuned).Fingerprint()).To(Equal(want), "what has to do with requests does not count")
-
-	for what, change := range map[string]func(*rest.Config){
-		"host":  func(c *rest.Config) { c.Host = "https://c2" },
-		"token": func(c *rest.Config) { c.BearerToken = "other" },
-		"CA":    func(c *rest.Config) { c.CAFile = "/ca" },
-		"key":   func(c *rest.Config) { c.KeyData = []byte("key") },
-		"user":  func(c *rest.Config) { c.Impersonate.UserName = "you" },
-	} {
-		config := base()
-		change(config)
-		g.Expect(credentials.FromRESTConfig(config).Fingerprint()).NotTo(Equal(want), what)
+	plugin, server := newFakePlugin(t), newServer(t, "Bearer t1")
+	expiry := time.Now().Add(time.Hour).Truncate(time.Second)
+	plugin.output("t1", expiry)
+	access := resolve(t, onePlugin(t, plugin), server.profile("c1"))
+	known := func() bool {
+		_, ok := access.Expiry()
+		return ok
 	}
-	opaque := base()
-	opaque.Wrap(func(rt http.RoundTripper) http.RoundTripper { return rt })
-	g.Expect(credentials.FromRESTConfig(opaque).Fingerprint()).NotTo(Equal(credentials.FromRESTConfig(opaque).Fingerprint()))
+	g.Expect(known()).To(BeFalse(), "there was no request")
+	client := httpClient(t, access.RESTConfig())
+	g.Expect(known()).To(BeFalse())
+
+	getAll(t, client, server.URL, 1, 200)
+	got, ok := access.Expiry()
+	g.Expect(ok).To(BeTrue())
+	g.Expect(got).To(BeTemporally("==", expiry))
+	access.Release()
+	g.Expect(known()).To(BeFalse())
 }

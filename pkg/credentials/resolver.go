@@ -8,113 +8,145 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"path/filepath"
 	"slices"
 	"strings"
 
 	"github.com/rollcall-dev/rollcall/pkg/credentials/internal/authn"
+	"github.com/rollcall-dev/rollcall/pkg/credentials/internal/execplugin"
+	"github.com/rollcall-dev/rollcall/pkg/credentials/internal/rules"
+	"github.com/rollcall-dev/rollcall/pkg/credentials/providerfile"
 	"github.com/rollcall-dev/rollcall/pkg/inventory"
 )
 
 // Method turns a profile into an Access. It may be called concurrently.
 type Method interface {
-	// Resolve returns how to reach the profile's cluster. The caller releases
-	// the Access when it is no longer used.
+	// Resolve returns an Access to the profile's cluster. The caller releases it
+	// when it is no longer used.
 	Resolve(ctx context.Context, profile *inventory.Profile) (*Access, error)
 }
 
-var _ Method = &Resolver{}
-
-// Resolver is the Method of KEP-5339: plugins by a provider file. It is safe for
-// concurrent use.
-type Resolver struct {
-	options Options
-	file    *providerFile // nil without one
-	pool    *authn.Pool
-	runner  *runner
-	known   knownProviders
+// ChangeNotifier is implemented by Methods whose results can change although no
+// profile has changed.
+type ChangeNotifier interface {
+	// NotifyChange has the function called after each change, until the context
+	// ends. It does not block, and neither may the function. Several changes may
+	// be one call.
+	NotifyChange(ctx context.Context, changed func())
 }
 
-// New returns a Resolver. Its errors name the file or option, the entry and
-// the field that is at fault.
+var (
+	_ Method         = &Resolver{}
+	_ ChangeNotifier = &Resolver{}
+)
+
+// Resolver is the Method of KEP-5339: plugins defined by a provider file. It is
+// safe for concurrent use.
+type Resolver struct {
+	options   Options
+	allowed   allowlist
+	providers []providerfile.Provider // those of the options
+	file      *providerfile.Watcher   // nil without one
+	runner    *execplugin.Runner
+	pool      *authn.Pool
+	metrics   knownProviders
+
+	closing context.Context // the lifetime of the Resolver
+	stop    context.CancelFunc
+}
+
+// New returns a Resolver. Its errors name the file or option, the entry and the
+// field.
 func New(options Options) (*Resolver, error) {
-	options, err := options.complete()
+	options, plugins, err := options.complete()
 	if err != nil {
-		return nil, err
-	}
-	r := &Resolver{options: options}
-	if err := r.checkPlugins("Options", options.Providers); err != nil {
 		return nil, fmt.Errorf("credentials: %w", err)
 	}
+	r := &Resolver{
+		options: options,
+		allowed: allowlist(options.AllowedCommands),
+		runner: execplugin.NewRunner(execplugin.Options{
+			PluginDirs: options.PluginDirs, Plugins: plugins,
+			Timeout: options.Timeout, MaxConcurrentRuns: options.MaxConcurrentRuns,
+		}),
+		pool: authn.NewPool(),
+	}
+	check := func(provider *providerfile.Provider) error {
+		return r.check(provider, slices.Sorted(maps.Keys(plugins)))
+	}
+	if r.providers, err = providerfile.Complete("Options", options.Providers, check); err != nil {
+		return nil, fmt.Errorf("credentials: %w", err)
+	}
+	r.metrics.set(r.providers)
 	if options.ProviderFile != "" {
-		r.file = &providerFile{
-			path:    options.ProviderFile,
-			check:   r.checkPlugins,
-			inForce: func(fromFile []Provider) { r.known.set(r.options.Providers, fromFile) },
-			warn:    r.warnOfMissing,
-			log:     options.Logger,
-		}
-		if err := r.file.load(); err != nil {
+		r.file, err = providerfile.NewWatcher(options.ProviderFile, providerfile.WatcherOptions{
+			Check: check, Accepted: r.accepted, Logger: options.Logger,
+		})
+		if err != nil {
+			r.metrics.close()
 			return nil, fmt.Errorf("credentials: %w", err)
 		}
 	}
-	if r.file == nil {
-		r.known.set(options.Providers)
-	}
-	r.pool, r.runner = authn.NewPool(), newRunner(&options)
+	r.closing, r.stop = context.WithCancel(context.Background())
 	return r, nil
 }
 
-// checkPlugins refuses plugins that could not be found anywhere or must not be
-// run.
-func (r *Resolver) checkPlugins(place string, providers []Provider) error {
+// check makes the provider's command absolute if it is a path. It refuses plugins
+// that could not be found, or must not be run.
+func (r *Resolver) check(provider *providerfile.Provider, plugins []string) error {
 	var faults []error
-	for i := range providers {
-		provider := &providers[i]
-		command := provider.exec().Command
-		fault := func(format string, args ...any) {
-			faults = append(faults, entryError(place, providers, i, fmt.Errorf(format, args...)))
-		}
-		if len(r.options.PluginDirs) == 0 && provider.needsPluginDir() {
-			fault("execConfig.command: %q is not an absolute path and there are no plugin folders (--credential-plugin-dir)", command)
-		}
-		if _, allowed := allowlist(r.options.AllowedCommands).digests(command); !allowed && command != "" {
-			fault("execConfig.command: %w: %q is not among the allowed commands", ErrDenied, command)
-		}
-		if provider.InProcess != "" && r.options.pluginsByName[provider.InProcess] == nil {
-			fault("inProcess: %q is not a plugin of this program, which has %s",
-				provider.InProcess, names(slices.Sorted(maps.Keys(r.options.pluginsByName))))
-		}
+	fault := func(format string, args ...any) { faults = append(faults, fmt.Errorf(format, args...)) }
+	exec := provider.ExecConfig
+	if rules.IsPath(exec.Command) && !filepath.IsAbs(exec.Command) {
+		exec.Command = filepath.Join(r.options.workDir, exec.Command)
+	}
+	if needsPluginDir(provider) && len(r.options.PluginDirs) == 0 {
+		fault("execConfig.command: %q is not a path, and there is no plugin folder to find it in: "+
+			"set --credential-plugin-dir (Options.PluginDirs), or use a path", exec.Command)
+	}
+	if _, allowed := r.allowed.digests(exec.Command); !allowed && exec.Command != "" {
+		fault("execConfig.command: %w: %q is not among the allowed commands", ErrDenied, exec.Command)
+	}
+	if name := provider.Rollcall.InProcess; name != "" && !slices.Contains(plugins, name) {
+		fault("rollcall.inProcess: %q is not a plugin of this program, which has %s", name, quoted(plugins))
 	}
 	return errors.Join(faults...)
 }
 
-// warnOfMissing logs which plugins are in no plugin folder. That is no fault: they
-// may come later.
-func (r *Resolver) warnOfMissing(providers []Provider) {
-	for i := range providers {
-		if provider := &providers[i]; provider.InProcess == "" && provider.needsPluginDir() {
-			if _, err := locate(r.options.PluginDirs, provider.exec().Command); err != nil {
-				r.options.Logger.Info("Plugin of a provider is missing, clusters cannot use the provider until it is there",
-					"file", r.options.ProviderFile, "provider", provider.Name, "reason", err.Error())
-			}
+func needsPluginDir(provider *providerfile.Provider) bool {
+	command := provider.ExecConfig.Command
+	return command != "" && !rules.IsPath(command)
+}
+
+// accepted logs which plugins are in no plugin folder. That is not an error: they
+// may be installed later.
+func (r *Resolver) accepted(file *providerfile.File) {
+	r.metrics.set(r.providers, file.Providers)
+	for i := range file.Providers {
+		provider := &file.Providers[i]
+		if provider.Rollcall.InProcess != "" || !needsPluginDir(provider) {
+			continue
+		}
+		if _, err := r.runner.Locate(provider.ExecConfig.Command); err != nil {
+			r.options.Logger.Info("Credential plugin missing, clusters cannot use its provider until it is installed",
+				"file", r.options.ProviderFile, "provider", provider.Name, "error", err.Error())
 		}
 	}
 }
 
-// Resolve implements Method. It takes the first provider that the profile
-// lists under status.accessProviders or the deprecated
-// status.credentialProviders. It runs no plugin and reads nothing but the
-// provider file. Its errors are an *Error around ErrNoProvider, ErrInvalidProfile,
-// ErrDenied or ErrClosed.
+// Resolve implements Method. It uses the first provider that the profile lists
+// under status.accessProviders or the deprecated status.credentialProviders. It
+// runs no plugin and reads only the provider file. Its errors are an *Error
+// around ErrNoProvider, ErrInvalidProfile, ErrDenied or ErrClosed.
 func (r *Resolver) Resolve(ctx context.Context, profile *inventory.Profile) (*Access, error) {
 	key := inventory.KeyOf(profile)
 	if err := ctx.Err(); err != nil {
 		return nil, &Error{Profile: key, Err: err}
 	}
-	if r.pool.IsClosed() {
+	if r.closing.Err() != nil {
 		return nil, &Error{Profile: key, Err: ErrClosed}
 	}
-	provider, offered, err := choose(r.providers(), profile)
+	provider, offered, err := choose(r.currentProviders(), profile)
 	if err != nil {
 		return nil, &Error{Profile: key, Err: err}
 	}
@@ -122,35 +154,51 @@ func (r *Resolver) Resolve(ctx context.Context, profile *inventory.Profile) (*Ac
 	if err != nil {
 		return nil, &Error{Profile: key, Provider: provider.Name, Err: err}
 	}
-	digests, _ := allowlist(r.options.AllowedCommands).digests(provider.exec().Command)
-	i, err := newInvocation(provider, digests, &offered.Cluster, e)
+	digests, _ := r.allowed.digests(provider.ExecConfig.Command)
+	invocation, err := execplugin.New(provider, digests, &offered.Cluster, e.info())
 	if err != nil {
 		return nil, &Error{Profile: key, Provider: provider.Name, Err: err}
 	}
-	return newManagedAccess(r, key, provider.Name, e, i), nil
+	return newManagedAccess(r, key, provider.Name, e, invocation), nil
+}
+
+// NotifyChange implements ChangeNotifier: the function is called at most two
+// seconds after the entries of the provider file have changed, by a goroutine
+// that ends with the context or the Resolver. An invalid version of the file is
+// logged and is not a change.
+func (r *Resolver) NotifyChange(ctx context.Context, changed func()) {
+	if r.file == nil {
+		return
+	}
+	since := r.file.Current()
+	r.pool.Go(func() {
+		ctx, cancel := context.WithCancel(ctx)
+		defer cancel()
+		defer context.AfterFunc(r.closing, cancel)()
+		r.file.Run(ctx, since, changed)
+	})
 }
 
 // Close stops running plugins, waits for them to end, and closes all connections
-// of accesses that are not released yet. Requests through these accesses fail
-// with ErrClosed from then on. It may be called more than once.
+// of Accesses that are not released yet. Requests through these fail with
+// ErrClosed from then on. It may be called more than once.
 func (r *Resolver) Close() {
+	r.stop()
 	r.pool.Close()
-	r.known.close()
+	r.metrics.close()
 }
 
-// providers returns those given from Go, then those of the file.
-func (r *Resolver) providers() []Provider {
+// currentProviders returns those of the options, then those of the file.
+func (r *Resolver) currentProviders() []providerfile.Provider {
 	if r.file == nil {
-		return r.options.Providers
+		return r.providers
 	}
-	fromFile := r.file.providers()
-	all := make([]Provider, 0, len(r.options.Providers)+len(fromFile))
-	return append(append(all, r.options.Providers...), fromFile...)
+	return slices.Concat(r.providers, r.file.File().Providers)
 }
 
 // choose returns the first provider that the profile lists, and the profile's
 // access provider of that name.
-func choose(providers []Provider, profile *inventory.Profile) (*Provider, *inventory.AccessProvider, error) {
+func choose(providers []providerfile.Provider, profile *inventory.Profile) (*providerfile.Provider, *inventory.AccessProvider, error) {
 	offers := inventory.AccessProviders(profile)
 	for i := range providers {
 		for j := range offers {
@@ -168,18 +216,18 @@ func choose(providers []Provider, profile *inventory.Profile) (*Provider, *inven
 		known[i] = providers[i].Name
 	}
 	if len(known) == 0 {
-		return nil, nil, fmt.Errorf("%w: the profile offers %s, none is known (--clusterprofile-provider-file)", ErrNoProvider, names(offered))
+		return nil, nil, fmt.Errorf("%w: the profile offers %s, none is known (--clusterprofile-provider-file)", ErrNoProvider, quoted(offered))
 	}
-	return nil, nil, fmt.Errorf("%w: the profile offers %s, known are %s", ErrNoProvider, names(offered), names(known))
+	return nil, nil, fmt.Errorf("%w: the profile offers %s, known are %s", ErrNoProvider, quoted(offered), quoted(known))
 }
 
-func names(list []string) string {
-	if len(list) == 0 {
+func quoted(names []string) string {
+	if len(names) == 0 {
 		return "none"
 	}
-	quoted := make([]string, len(list))
-	for i, name := range list {
-		quoted[i] = fmt.Sprintf("%q", name)
+	list := make([]string, len(names))
+	for i, name := range names {
+		list[i] = fmt.Sprintf("%q", name)
 	}
-	return strings.Join(quoted, ", ")
+	return strings.Join(list, ", ")
 }

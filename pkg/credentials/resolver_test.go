@@ -9,14 +9,15 @@ import (
 	. "github.com/onsi/gomega"
 
 	"github.com/rollcall-dev/rollcall/pkg/credentials"
+	"github.com/rollcall-dev/rollcall/pkg/credentials/providerfile"
 )
 
-func TestManagedConfigSendsTheToken(t *testing.T) {
+func TestResolve(t *testing.T) {
 	g := NewWithT(t)
 	plugin := newFakePlugin(t)
-	plugin.answer("t1\n", future())
+	plugin.output("t1\n", future())
 	server := newServer(t, "Bearer t1")
-	resolver := newResolver(t, credentials.Options{Providers: []credentials.Provider{plugin.provider()}})
+	resolver := newResolver(t, credentials.Options{Providers: []providerfile.Provider{plugin.provider()}})
 
 	access := resolve(t, resolver, server.profile("c1"))
 	g.Expect(plugin.runs()).To(BeEmpty(), "Resolve runs no plugin")

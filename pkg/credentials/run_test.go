@@ -18,9 +18,10 @@ import (
 	. "github.com/onsi/gomega"
 
 	"github.com/rollcall-dev/rollcall/pkg/credentials"
+	"github.com/rollcall-dev/rollcall/pkg/credentials/providerfile"
 )
 
-func TestAFailingPluginIsNotRunPerRequest(t *testing.T) {
+func TestFailingPluginHasBackoff(t *testing.T) {
 	g := NewWithT(t)
 	plugin, server := newFakePlugin(t), newServer(t, "Bearer t1")
 	plugin.set("stderr", "warming up\ncannot reach the vault\x1b[31m\n")
@@ -40,11 +41,11 @@ func TestAFailingPluginIsNotRunPerRequest(t *testing.T) {
 	g.Expect(server.identities()).To(BeEmpty())
 }
 
-func TestAnswersThatAreOfNoUse(t *testing.T) {
+func TestInvalidOutput(t *testing.T) {
 	v1 := "client.authentication.k8s.io/v1"
 	token := map[string]string{"token": "t1"}
 	for _, test := range []struct {
-		name, answer string
+		name, output string
 		kind         error
 		text         string
 	}{
@@ -55,17 +56,17 @@ func TestAnswersThatAreOfNoUse(t *testing.T) {
 		{"no status", `{"kind":"ExecCredential","apiVersion":"` + v1 + `"}`, credentials.ErrInvalidOutput, "there is no status"},
 		{"an empty status", execCredential(v1, nil), credentials.ErrInvalidOutput, "there is no status"},
 		{"a token of white space", execCredential(v1, map[string]string{"token": " \n"}), credentials.ErrInvalidOutput, "neither a token nor a client certificate"},
-		{"a token with a line break", execCredential(v1, map[string]string{"token": "s3cret\nX-Evil: 1"}), credentials.ErrInvalidOutput, "characters that no header may have"},
+		{"a token with a line break", execCredential(v1, map[string]string{"token": "s3cret\nX-Evil: 1"}), credentials.ErrInvalidOutput, "characters that are not allowed in a header"},
 		{"a certificate without a key", execCredential(v1, map[string]string{"clientCertificateData": "s3cret"}), credentials.ErrInvalidOutput, "without clientKeyData"},
-		{"a key that is none", execCredential(v1, map[string]string{"clientCertificateData": "s3cret", "clientKeyData": "s3cret"}), credentials.ErrInvalidOutput, "not a certificate and its key"},
+		{"an invalid key", execCredential(v1, map[string]string{"clientCertificateData": "s3cret", "clientKeyData": "s3cret"}), credentials.ErrInvalidOutput, "not a certificate and its key"},
 		{"a token that has expired", execCredential(v1, map[string]string{"token": "s3cret", "expirationTimestamp": "2001-02-03T04:05:06Z"}), credentials.ErrExpired, "expired at 2001-02-03T04:05:06Z"},
-		{"a time that is none", execCredential(v1, map[string]string{"token": "t", "expirationTimestamp": "s3cret"}), credentials.ErrInvalidOutput, "a field has a value that cannot be read"},
+		{"an invalid time", execCredential(v1, map[string]string{"token": "t", "expirationTimestamp": "s3cret"}), credentials.ErrInvalidOutput, "a field has a value that cannot be read"},
 		{"too much", strings.Repeat(" ", 1<<20) + execCredential(v1, token), credentials.ErrInvalidOutput, "more than 1048576 bytes"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			g := NewWithT(t)
 			plugin, server := newFakePlugin(t), newServer(t)
-			plugin.set("answer", test.answer)
+			plugin.set("output", test.output)
 			client := httpClient(t, resolve(t, onePlugin(t, plugin), server.profile("c1")).RESTConfig())
 			_, _, err := get(client, server.URL)
 			g.Expect(err).To(MatchError(test.kind))
@@ -76,16 +77,16 @@ func TestAnswersThatAreOfNoUse(t *testing.T) {
 	}
 }
 
-func TestBothVersionsAreAcceptedWhateverWasAsked(t *testing.T) {
+func TestExecCredentialVersions(t *testing.T) {
 	for _, asked := range []string{"v1", "v1beta1"} {
-		for _, answered := range []string{"v1", "v1beta1"} {
-			t.Run(asked+" answered by "+answered, func(t *testing.T) {
+		for _, printed := range []string{"v1", "v1beta1"} {
+			t.Run(asked+" prints "+printed, func(t *testing.T) {
 				g := NewWithT(t)
 				plugin, server := newFakePlugin(t), newServer(t, "Bearer t1")
-				plugin.set("answer", execCredential("client.authentication.k8s.io/"+answered, map[string]string{"token": "t1"}))
+				plugin.set("output", execCredential("client.authentication.k8s.io/"+printed, map[string]string{"token": "t1"}))
 				provider := plugin.provider()
 				provider.ExecConfig.APIVersion = "client.authentication.k8s.io/" + asked
-				resolver := newResolver(t, credentials.Options{Providers: []credentials.Provider{provider}})
+				resolver := newResolver(t, credentials.Options{Providers: []providerfile.Provider{provider}})
 				getAll(t, httpClient(t, resolve(t, resolver, server.profile("c1")).RESTConfig()), server.URL, 1, 200)
 				g.Expect(plugin.runs()[0].ExecInfo).To(MatchJSON(
 					`{"kind":"ExecCredential","apiVersion":"client.authentication.k8s.io/` + asked + `","spec":{"interactive":false}}`))
@@ -94,13 +95,13 @@ func TestBothVersionsAreAcceptedWhateverWasAsked(t *testing.T) {
 	}
 }
 
-func TestAHangingPluginIsKilledWithItsChildren(t *testing.T) {
+func TestHangingPluginIsKilledWithChildren(t *testing.T) {
 	g := NewWithT(t)
 	plugin, server := newFakePlugin(t), newServer(t)
 	waitForChild := plugin.leaveChild()
 	plugin.shut()
 	resolver := newResolver(t, credentials.Options{
-		Providers: []credentials.Provider{plugin.provider()},
+		Providers: []providerfile.Provider{plugin.provider()},
 		Timeout:   time.Second,
 	})
 	client := httpClient(t, resolve(t, resolver, server.profile("c1")).RESTConfig())
@@ -110,7 +111,7 @@ func TestAHangingPluginIsKilledWithItsChildren(t *testing.T) {
 	waitForChild()
 }
 
-func TestAChildLeftBehindDoesNotHoldUpTheAnswer(t *testing.T) {
+func TestChildLeftBehind(t *testing.T) {
 	for _, test := range []struct{ name, file string }{
 		{"with the plugin's output open", "loud"},
 		{"with no output", "quiet"},
@@ -118,7 +119,7 @@ func TestAChildLeftBehindDoesNotHoldUpTheAnswer(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			g := NewWithT(t)
 			plugin, server := newFakePlugin(t), newServer(t, "Bearer t1")
-			plugin.answer("t1", future())
+			plugin.output("t1", future())
 			plugin.set(test.file, "")
 			waitForChild := plugin.leaveChild()
 			client := httpClient(t, resolve(t, onePlugin(t, plugin), server.profile("c1")).RESTConfig())
@@ -130,10 +131,10 @@ func TestAChildLeftBehindDoesNotHoldUpTheAnswer(t *testing.T) {
 	}
 }
 
-func TestTheLastToLeaveStopsTheRun(t *testing.T) {
+func TestLastCanceledRequestStopsTheRun(t *testing.T) {
 	g := NewWithT(t)
 	plugin, server := newFakePlugin(t), newServer(t, "Bearer t1")
-	plugin.answer("t1", future())
+	plugin.output("t1", future())
 	plugin.shut()
 	waitForChild := plugin.leaveChild()
 	client := httpClient(t, resolve(t, onePlugin(t, plugin), server.profile("c1")).RESTConfig())
@@ -155,10 +156,10 @@ func TestTheLastToLeaveStopsTheRun(t *testing.T) {
 	g.Expect(<-left).To(MatchError(context.Canceled))
 }
 
-func TestOneWhoLeavesDoesNotStopTheRunForOthers(t *testing.T) {
+func TestCanceledRequestKeepsTheRun(t *testing.T) {
 	g := NewWithT(t)
 	plugin, server := newFakePlugin(t), newServer(t, "Bearer t1")
-	plugin.answer("t1", future())
+	plugin.output("t1", future())
 	plugin.shut()
 	client := httpClient(t, resolve(t, onePlugin(t, plugin), server.profile("c1")).RESTConfig())
 
@@ -181,13 +182,13 @@ func TestOneWhoLeavesDoesNotStopTheRunForOthers(t *testing.T) {
 	g.Expect(plugin.runs()).To(HaveLen(1))
 }
 
-func TestOnlySoManyRunsAtOnce(t *testing.T) {
+func TestMaxConcurrentRuns(t *testing.T) {
 	g := NewWithT(t)
 	plugins := []*fakePlugin{newFakePlugin(t), newFakePlugin(t), newFakePlugin(t)}
 	server := newServer(t, "Bearer t1")
-	var providers []credentials.Provider
+	var providers []providerfile.Provider
 	for i, plugin := range plugins {
-		plugin.answer("t1", future())
+		plugin.output("t1", future())
 		plugin.shut()
 		provider := plugin.provider()
 		provider.Name = []string{"a", "b", "c"}[i]
@@ -217,13 +218,13 @@ func TestOnlySoManyRunsAtOnce(t *testing.T) {
 	g.Expect(running()).To(Equal(3))
 }
 
-func TestAPluginWhoseTurnDoesNotComeIsNotAtFault(t *testing.T) {
+func TestWaitForSlotIsNoFailure(t *testing.T) {
 	g := NewWithT(t)
 	slow, quick, server := newFakePlugin(t), newFakePlugin(t), newServer(t, "Bearer t1", "Bearer t2")
-	slow.answer("t1", future())
+	slow.output("t1", future())
 	slow.shut()
-	quick.answer("t2", future())
-	providers := []credentials.Provider{slow.provider(), quick.provider()}
+	quick.output("t2", future())
+	providers := []providerfile.Provider{slow.provider(), quick.provider()}
 	providers[0].Name, providers[1].Name = "slow", "quick"
 	resolver := newResolver(t, credentials.Options{Providers: providers, MaxConcurrentRuns: 1})
 	clientOf := func(provider string) *http.Client {
@@ -251,14 +252,14 @@ func TestAPluginWhoseTurnDoesNotComeIsNotAtFault(t *testing.T) {
 	getAll(t, client, server.URL, 1, 200)
 }
 
-func TestSecretsStayOutOfErrorsAndLogs(t *testing.T) {
+func TestErrorsAndLogsHaveNoSecret(t *testing.T) {
 	g := NewWithT(t)
 	var log syncBuffer
 	plugin, server := newFakePlugin(t), newServer(t)
-	plugin.answer("s3cret-t0ken", future())
+	plugin.output("s3cret-t0ken", future())
 	plugin.set("stderr", "got s3cret-t0ken\nAuthorization: Bearer an0ther\n{\"password\": \"th1rd\"} eyJhbGciOi.eyJzdWIi.c2ln\n")
 	plugin.set("code", "1")
-	resolver := newResolver(t, credentials.Options{Providers: []credentials.Provider{plugin.provider()}, Logger: log.logger()})
+	resolver := newResolver(t, credentials.Options{Providers: []providerfile.Provider{plugin.provider()}, Logger: log.logger()})
 	access := resolve(t, resolver, server.profile("c1"))
 	config := access.RESTConfig()
 	_, _, err := get(httpClient(t, config), server.URL)
@@ -271,13 +272,13 @@ func TestSecretsStayOutOfErrorsAndLogs(t *testing.T) {
 	g.Expect(log.String()).To(ContainSubstring("got [redacted]"), "the rest is there")
 }
 
-func TestAPluginThatAnswersAndHangsShowsNoSecret(t *testing.T) {
+func TestTimeoutErrorHasNoSecret(t *testing.T) {
 	g := NewWithT(t)
 	plugin, server := newFakePlugin(t), newServer(t)
-	plugin.answer("s3cret-t0ken", future())
+	plugin.output("s3cret-t0ken", future())
 	plugin.set("stderr", "got s3cret-t0ken\n")
 	plugin.pipe("hang")
-	resolver := newResolver(t, credentials.Options{Providers: []credentials.Provider{plugin.provider()}, Timeout: time.Second})
+	resolver := newResolver(t, credentials.Options{Providers: []providerfile.Provider{plugin.provider()}, Timeout: time.Second})
 	_, _, err := get(httpClient(t, resolve(t, resolver, server.profile("c1")).RESTConfig()), server.URL)
 	g.Expect(err).To(MatchError(credentials.ErrTimeout))
 	g.Expect(err).To(MatchError(ContainSubstring("got [redacted]")))

@@ -24,11 +24,12 @@ import (
 	clientcmdv1 "k8s.io/client-go/tools/clientcmd/api/v1"
 
 	"github.com/rollcall-dev/rollcall/pkg/credentials"
+	"github.com/rollcall-dev/rollcall/pkg/credentials/providerfile"
 	"github.com/rollcall-dev/rollcall/pkg/inventory"
 )
 
 // server is an API server that only authenticates. "/watch" never ends, "/hang"
-// does not even begin to answer.
+// never responds.
 type server struct {
 	*httptest.Server
 
@@ -36,7 +37,7 @@ type server struct {
 	accepted map[string]bool
 	seen     []string
 
-	hanging    chan struct{} // one for each request that is never answered
+	hanging    chan struct{} // one for each request without a response
 	watchEnded chan struct{} // one for each watch that has ended
 
 	connections atomic.Int64 // that are open
@@ -139,8 +140,8 @@ func extension(name, content string) clientcmdv1.NamedExtension {
 }
 
 // provider returns the provider "fake", which runs the plugin.
-func (p *fakePlugin) provider() credentials.Provider {
-	return credentials.Provider{
+func (p *fakePlugin) provider() providerfile.Provider {
+	return providerfile.Provider{
 		Name: "fake",
 		ExecConfig: &clientcmdapi.ExecConfig{
 			APIVersion: "client.authentication.k8s.io/v1",

@@ -5,7 +5,7 @@ package credentials
 
 import (
 	"encoding/json"
-	"errors"
+	"fmt"
 	"net/http"
 	"net/url"
 	"strings"
@@ -14,12 +14,13 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/rollcall-dev/rollcall/pkg/credentials/internal/authn"
+	"github.com/rollcall-dev/rollcall/pkg/credentials/internal/fingerprint"
 )
 
 // staticBackend is a rest.Config, which authenticates by itself.
 type staticBackend struct {
 	original *rest.Config
-	server   string
+	server   *url.URL // nil if it is invalid
 	digest   string
 }
 
@@ -45,15 +46,15 @@ func FromRESTConfig(config *rest.Config) *Access {
 }
 
 // takeUserInfo moves the name and the password of the configuration's URL to
-// other fields. It returns the URL without them.
-func takeUserInfo(config *rest.Config) string {
+// other fields. It returns the URL without them, or nil if it is invalid.
+func takeUserInfo(config *rest.Config) *url.URL {
 	u, _, err := rest.DefaultServerUrlFor(config)
 	if err != nil {
-		// The error could show the password.
+		// Clients return an error with the URL, which must not show the password.
 		if at := strings.LastIndex(config.Host, "@"); at >= 0 {
 			config.Host = "https://<redacted>" + config.Host[at:]
 		}
-		return config.Host
+		return nil
 	}
 	if u.User != nil {
 		config.Username = u.User.Username()
@@ -62,23 +63,22 @@ func takeUserInfo(config *rest.Config) string {
 		u.User = nil
 		config.Host = u.String()
 	}
-	return u.String()
+	return u
 }
 
 func (s *staticBackend) describe() description {
-	return description{server: s.server, fingerprint: s.digest}
+	if s.server == nil {
+		return description{server: s.original.Host, fingerprint: s.digest}
+	}
+	return description{server: s.server.String(), fingerprint: s.digest}
 }
 
 // Server implements authn.Backend.
 func (s *staticBackend) Server() (*url.URL, error) {
-	if s.original.Host == "" {
-		return nil, errors.New("the configuration has no host")
+	if s.server == nil || s.server.Host == "" || s.original.Host == "" {
+		return nil, fmt.Errorf("server %q is not a URL with a host", s.original.Host)
 	}
-	u, _, err := rest.DefaultServerUrlFor(s.original)
-	if err == nil && u.Host == "" {
-		err = errors.New("the host of the configuration is not a URL with a host")
-	}
-	return u, err
+	return s.server, nil
 }
 
 // Connect implements authn.Backend.
@@ -146,7 +146,7 @@ func staticFingerprint(config *rest.Config) string {
 	if config.Transport != nil || config.WrapTransport != nil || config.Dial != nil {
 		serial = incomparable.Add(1)
 	}
-	return digest(config.Host, config.APIPath, config.Username, config.Password, config.BearerToken,
+	return fingerprint.Of(config.Host, config.APIPath, config.Username, config.Password, config.BearerToken,
 		config.BearerTokenFile, config.Impersonate, config.DisableCompression,
 		config.AuthProvider, config.ExecProvider, execConfig, tlsDigest(config), serial)
 }
@@ -161,5 +161,5 @@ func tlsDigest(config *rest.Config) string {
 			}
 		}
 	}
-	return digest(config.TLSClientConfig, proxy)
+	return fingerprint.Of(config.TLSClientConfig, proxy)
 }

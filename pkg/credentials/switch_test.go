@@ -4,19 +4,17 @@
 package credentials_test
 
 import (
-	"crypto/tls"
-	"crypto/x509"
+	"context"
 	"fmt"
+	"net"
 	"net/http"
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	. "github.com/onsi/gomega"
 	utilnet "k8s.io/apimachinery/pkg/util/net"
 	"k8s.io/client-go/rest"
-	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
 	"github.com/rollcall-dev/rollcall/pkg/credentials"
 )
@@ -25,7 +23,7 @@ import (
 var kinds = map[string]func(t testing.TB, s *server, token string) *credentials.Access{
 	"managed": func(t testing.TB, s *server, token string) *credentials.Access {
 		plugin := newFakePlugin(t)
-		plugin.answer(token, future())
+		plugin.output(token, future())
 		return resolve(t, onePlugin(t, plugin), s.profile("c1"))
 	},
 	"static": func(t testing.TB, s *server, token string) *credentials.Access {
@@ -102,7 +100,7 @@ func TestSwitchIsRefused(t *testing.T) {
 			client := httpClient(t, access.RESTConfig())
 			released.Release()
 			g.Expect(access.Switch(released)).To(MatchError(credentials.ErrReleased))
-			g.Expect(access.Switch(credentials.FromRESTConfig(&rest.Config{}))).To(MatchError(ContainSubstring("no host")))
+			g.Expect(access.Switch(credentials.FromRESTConfig(&rest.Config{}))).To(MatchError(ContainSubstring(`server "" is not a URL with a host`)))
 			g.Expect(access.Switch(credentials.FromRESTConfig(&rest.Config{
 				Host: "https://c1", TLSClientConfig: rest.TLSClientConfig{CAFile: "/does/not/exist"},
 			}))).To(MatchError(ContainSubstring("/does/not/exist")))
@@ -119,7 +117,7 @@ func TestSwitchIsRefused(t *testing.T) {
 func TestSwitchReleasesTheOldCredential(t *testing.T) {
 	g := NewWithT(t)
 	plugin, a, b := newFakePlugin(t), newServer(t, "Bearer t1"), newServer(t, "Bearer b")
-	plugin.answer("t1", future())
+	plugin.output("t1", future())
 	resolver := onePlugin(t, plugin)
 	access := resolve(t, resolver, a.profile("c1"))
 	getAll(t, httpClient(t, access.RESTConfig()), a.URL, 1, http.StatusOK)
@@ -148,6 +146,59 @@ func TestSwitchWhileThePluginRuns(t *testing.T) {
 	g.Expect(<-done).To(Succeed(), "the request was not sent yet")
 	g.Expect(b.identities()).To(Equal([]string{"Bearer b"}))
 	waitForChild()
+}
+
+// TestSwitchWhileASharedPluginRuns covers a credential that another Access uses
+// too, so that the switch does not stop the plugin.
+func TestSwitchWhileASharedPluginRuns(t *testing.T) {
+	g := NewWithT(t)
+	plugin, a, b := newFakePlugin(t), newServer(t, "Bearer t1"), newServer(t, "Bearer b")
+	plugin.output("t1", future())
+	plugin.shut()
+	resolver := onePlugin(t, plugin)
+	access, other := resolve(t, resolver, a.profile("c1")), resolve(t, resolver, a.profile("c2"))
+	client, otherClient := httpClient(t, access.RESTConfig()), httpClient(t, other.RESTConfig())
+	var group sync.WaitGroup
+	group.Go(func() { getAll(t, otherClient, a.URL, 1, http.StatusOK) })
+	switched := make(chan struct{})
+	go func() {
+		getAll(t, client, a.URL, 1, http.StatusOK)
+		close(switched)
+	}()
+	g.Eventually(func() int { return len(plugin.runs()) }).Should(Equal(1))
+	g.Expect(access.Switch(kinds["static"](t, b, "b"))).To(Succeed())
+	<-switched
+	g.Expect(b.identities()).To(Equal([]string{"Bearer b"}))
+	plugin.open()
+	group.Wait()
+	g.Expect(plugin.runs()).To(HaveLen(1))
+}
+
+func TestSwitchWhileDialing(t *testing.T) {
+	g := NewWithT(t)
+	b := newServer(t, "Bearer b")
+	dialing := make(chan struct{})
+	access := credentials.FromRESTConfig(&rest.Config{
+		Host: "https://192.0.2.1", BearerToken: "a",
+		Dial: func(ctx context.Context, _, _ string) (net.Conn, error) {
+			close(dialing)
+			<-ctx.Done() // nothing responds there
+			return nil, ctx.Err()
+		},
+	})
+	t.Cleanup(access.Release)
+	client := httpClient(t, access.RESTConfig())
+	done := make(chan error)
+	go func() {
+		response, err := client.Post("https://192.0.2.1", "text/plain", strings.NewReader("world"))
+		if err == nil {
+			err = response.Body.Close()
+		}
+		done <- err
+	}()
+	<-dialing
+	g.Expect(access.Switch(kinds["static"](t, b, "b"))).To(Succeed())
+	g.Expect(<-done).To(Succeed())
 }
 
 func TestSwitchInterruptsRequests(t *testing.T) {
@@ -193,14 +244,14 @@ func TestSwitchInterruptsRequests(t *testing.T) {
 func TestSwitchAfterCertificateRenewal(t *testing.T) {
 	g := NewWithT(t)
 	plugin, a, b := newFakePlugin(t), newServer(t, "Bearer a"), newServer(t, "one")
-	plugin.answerCertificate("one", future())
+	plugin.outputCertificate("one", future())
 	access := kinds["static"](t, a, "a")
 	client := httpClient(t, access.RESTConfig())
 	getAll(t, client, a.URL, 1, http.StatusOK)
 	g.Expect(access.Switch(resolve(t, onePlugin(t, plugin), b.profile("c1")))).To(Succeed())
 	getAll(t, client, a.URL, 1, http.StatusOK)
 
-	plugin.answerCertificate("two", future())
+	plugin.outputCertificate("two", future())
 	b.accept("two")
 	getAll(t, client, a.URL, 20, http.StatusOK)
 	g.Expect(plugin.runs()).To(HaveLen(2), "the renewed certificate reaches the connections of the Access that was switched")
@@ -209,7 +260,7 @@ func TestSwitchAfterCertificateRenewal(t *testing.T) {
 func TestResolverCloseAfterSwitch(t *testing.T) {
 	g := NewWithT(t)
 	plugin, a, b := newFakePlugin(t), newServer(t, "Bearer a"), newServer(t, "Bearer t1")
-	plugin.answer("t1", future())
+	plugin.output("t1", future())
 	resolver := onePlugin(t, plugin)
 	access := kinds["static"](t, a, "a")
 	client := httpClient(t, access.RESTConfig())
@@ -225,7 +276,7 @@ func TestSwitchConcurrently(t *testing.T) {
 	g := NewWithT(t)
 	servers := []*server{newServer(t, "Bearer t"), newServer(t, "Bearer t"), newServer(t, "Bearer t")}
 	plugin := newFakePlugin(t)
-	plugin.answer("t", future())
+	plugin.output("t", future())
 	resolver := onePlugin(t, plugin)
 	access := resolve(t, resolver, servers[0].profile("c1"))
 	client := httpClient(t, access.RESTConfig())
@@ -291,69 +342,4 @@ func TestCloseIdleConnections(t *testing.T) {
 			}
 		})
 	}
-}
-
-func TestStaticRESTConfig(t *testing.T) {
-	g := NewWithT(t)
-	tlsConfig := rest.TLSClientConfig{ServerName: "c1", CertFile: "/cert", KeyFile: "/key"}
-	for _, tc := range []struct {
-		name       string
-		have, want rest.Config
-	}{
-		{"token", rest.Config{BearerToken: "a"}, rest.Config{BearerToken: "a"}},
-		{"password", rest.Config{Username: "me", Password: "x"}, rest.Config{Username: "me", Password: "x"}},
-		{"token file", rest.Config{BearerToken: "a", BearerTokenFile: "/token"}, rest.Config{}},
-		{"plugin", rest.Config{ExecProvider: &clientcmdapi.ExecConfig{Command: "/plugin"}}, rest.Config{}},
-		{"TLS settings", rest.Config{TLSClientConfig: tlsConfig}, rest.Config{TLSClientConfig: tlsConfig}},
-		{"requests", rest.Config{UserAgent: "me/1", QPS: 7}, rest.Config{UserAgent: "me/1", QPS: 7}},
-	} {
-		tc.have.Host, tc.want.Host = "https://c1", "https://c1"
-		access := credentials.FromRESTConfig(&tc.have)
-		config := access.RESTConfig()
-		config.WrapTransport = nil
-		g.Expect(config).To(Equal(&tc.want), tc.name)
-		access.Release()
-	}
-}
-
-func TestStaticImpersonation(t *testing.T) {
-	g := NewWithT(t)
-	var got http.Header
-	config := &rest.Config{Host: "https://c1", BearerToken: "a", Impersonate: rest.ImpersonationConfig{UserName: "you"}}
-	config.Transport = roundTripper(func(request *http.Request) (*http.Response, error) {
-		got = request.Header
-		return &http.Response{StatusCode: http.StatusOK, Body: http.NoBody}, nil
-	})
-	access := credentials.FromRESTConfig(config)
-	defer access.Release()
-	getAll(t, httpClient(t, access.RESTConfig()), "https://c1", 1, http.StatusOK)
-	g.Expect(got.Get("Authorization")).To(Equal("Bearer a"))
-	g.Expect(got.Get("Impersonate-User")).To(Equal("you"))
-
-	own := access.RESTConfig()
-	own.Impersonate.UserName = "someone"
-	getAll(t, httpClient(t, own), "https://c1", 1, http.StatusOK)
-	g.Expect(got.Get("Impersonate-User")).To(Equal("someone"))
-}
-
-// TestStaticUpgrade covers clients that make connections of their own, as for
-// "exec" into pods.
-func TestStaticUpgrade(t *testing.T) {
-	g := NewWithT(t)
-	s := newServer(t, "Bearer a")
-	access := kinds["static"](t, s, "a")
-	config := access.RESTConfig()
-	tlsConfig, err := rest.TLSConfigFor(config)
-	g.Expect(err).NotTo(HaveOccurred())
-	pool := x509.NewCertPool()
-	pool.AppendCertsFromPEM(s.ca())
-	g.Expect(tlsConfig.RootCAs.Equal(pool)).To(BeTrue())
-	own := &http.Transport{TLSClientConfig: &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12}}
-	defer own.CloseIdleConnections()
-	wrapped, err := rest.HTTPWrappersForConfig(config, roundTripper(own.RoundTrip))
-	g.Expect(err).NotTo(HaveOccurred())
-	getAll(t, &http.Client{Transport: wrapped, Timeout: time.Minute}, s.URL, 1, http.StatusOK)
-	access.Release()
-	_, _, err = get(&http.Client{Transport: wrapped}, s.URL)
-	g.Expect(err).To(MatchError(credentials.ErrReleased))
 }

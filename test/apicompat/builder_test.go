@@ -49,8 +49,7 @@ var (
 	_ ownsOption           = mcbuilder.OwnsOption(nil)
 )
 
-// What watches are given has a type without a name, so the options of Watches
-// show by being such.
+// The type of the options of Watches has no name, so they are checked by use.
 var (
 	_ = []mcbuilder.ForOption{mcbuilder.OnlyMetadata, mcbuilder.Predicates{}, mcbuilder.EngageOptions{}}
 	_ = []mcbuilder.OwnsOption{mcbuilder.OnlyMetadata, mcbuilder.Predicates{}, mcbuilder.EngageOptions{}, mcbuilder.MatchEveryOwner}

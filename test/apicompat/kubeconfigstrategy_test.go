@@ -17,7 +17,7 @@ import (
 	"github.com/rollcall-dev/rollcall/providers/cluster-inventory-api/kubeconfigstrategy"
 )
 
-// strategy is the Interface as it is listed.
+// strategy is the expected Interface.
 type strategy interface {
 	GetKubeConfig(ctx context.Context, cli client.Client, clp *clusterinventoryv1alpha1.ClusterProfile) (*rest.Config, error)
 	CustomWatches() []kubeconfigstrategy.CustomWatch

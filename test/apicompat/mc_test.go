@@ -35,7 +35,7 @@ var (
 	_ *mcmanager.Options    = (*mc.Options)(nil)
 	_ *mcreconcile.Request  = (*mc.Request)(nil)
 	_ *reconcile.Result     = (*mc.Result)(nil)
-	_ *scheme.Builder       = (*mc.SchemeBuilder)(nil) //nolint:staticcheck // what is deprecated must compile, too
+	_ *scheme.Builder       = (*mc.SchemeBuilder)(nil) //nolint:staticcheck // deprecated names must compile too
 	_ *metav1.TypeMeta      = (*mc.TypeMeta)(nil)
 )
 

@@ -12,7 +12,7 @@ import (
 	"github.com/rollcall-dev/rollcall/pkg/mc/multicluster"
 )
 
-// is asks the compiler whether a value can be assigned to the type.
+// is compiles if the value can be assigned to the type.
 func is[T any](T) {}
 
 var _ *error = &multicluster.ErrClusterNotFound

@@ -32,17 +32,16 @@ import (
 	mcreconcile "github.com/rollcall-dev/rollcall/pkg/mc/reconcile"
 )
 
-// This is a program as users of the existing runtime write them. Every team has
-// a home cluster and members' Secrets in any cluster. The program counts them at
-// home, and collects the ConfigMaps of all clusters in the local one.
+// This is a program as users of the existing runtime write it. Every team has a
+// home cluster, and Secrets in any cluster. The program counts them in the home
+// cluster, and collects the ConfigMaps of all clusters in the local one.
 
 const (
 	teamLabel      = "team"
 	homeAnnotation = "home"
 )
 
-// setUp adds everything to a new manager. The main function of the program
-// would be this:
+// setUp adds everything to a new manager. The program's main function would be:
 //
 //	mgr, err := setUp(mc.GetConfigOrDie(), newDirectory(configs), mc.Options{})
 //	…
@@ -84,7 +83,7 @@ func setUp(local *rest.Config, provider *directory, opts mc.Options) (mc.Manager
 		Complete()
 }
 
-// directory is a provider of the program's own.
+// directory is the program's own provider.
 type directory struct {
 	clusters.Clusters[cluster.Cluster]
 	configs map[multicluster.ClusterName]*rest.Config
@@ -143,13 +142,13 @@ func (c *collector) Reconcile(ctx context.Context, req mc.Request) (mc.Result, e
 	return mc.Result{}, err
 }
 
-// team is a request that knows nothing of clusters, teamRequest one that does.
+// team is a request without a cluster, teamRequest one with a cluster.
 type team string
 
 type teamRequest = mcreconcile.WithCluster[team]
 
-// enqueueTeamAtHome handles an event in one cluster by a request for another,
-// the home of the Secret's team.
+// enqueueTeamAtHome enqueues a request for another cluster: the home of the
+// Secret's team.
 func enqueueTeamAtHome(name multicluster.ClusterName, _ cluster.Cluster) handler.TypedEventHandler[client.Object, teamRequest] {
 	return mchandler.TypedEnqueueRequestsFromMapFuncWithClusterPreservation(func(_ context.Context, obj client.Object) []teamRequest {
 		home := multicluster.ClusterName(obj.GetAnnotations()[homeAnnotation])
@@ -160,8 +159,8 @@ func enqueueTeamAtHome(name multicluster.ClusterName, _ cluster.Cluster) handler
 	})
 }
 
-// counter keeps a ConfigMap in a team's home cluster that says how many Secrets
-// the team has in every cluster.
+// counter maintains a ConfigMap in a team's home cluster with the number of the
+// team's Secrets in each cluster.
 type counter struct {
 	mcmanager.Manager
 }
@@ -204,12 +203,12 @@ func (c *counter) Reconcile(ctx context.Context, req teamRequest) (reconcile.Res
 	return reconcile.Result{}, home.GetClient().Update(ctx, report)
 }
 
-// teamDefaulter gives every ConfigMap of the local cluster a team.
+// teamDefaulter sets a team on every ConfigMap of the local cluster.
 type teamDefaulter struct{}
 
 func (teamDefaulter) Default(_ context.Context, cm *corev1.ConfigMap) error {
 	if cm.Labels[teamLabel] == "" {
-		metav1.SetMetaDataLabel(&cm.ObjectMeta, teamLabel, "nobody")
+		metav1.SetMetaDataLabel(&cm.ObjectMeta, teamLabel, "none")
 	}
 	return nil
 }

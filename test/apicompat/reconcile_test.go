@@ -32,7 +32,7 @@ type clusterAware[request comparable] interface {
 	WithCluster(multicluster.ClusterName) request
 }
 
-// A constraint is met by what meets one that is written out here, and meets it.
+// A constraint and the one defined here meet each other.
 func needsTheirs[request mcreconcile.ClusterAware[request]]() {}
 func needsOurs[request clusterAware[request]]()               {}
 

@@ -4,12 +4,10 @@
 package apicompat
 
 import (
-	"context"
 	"net/http"
 	"net/http/httptest"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/go-logr/logr"
 	. "github.com/onsi/gomega"
@@ -17,7 +15,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 	"sigs.k8s.io/controller-runtime/pkg/webhook"
 
 	"github.com/rollcall-dev/rollcall/pkg/mc"
@@ -30,7 +27,7 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-func TestTheProgramDoesWhatItSays(t *testing.T) {
+func TestProgram(t *testing.T) {
 	g := NewWithT(t)
 	servers := mctest.NewFleet(t, 3)
 	local, eu, us := servers.Cluster(0), servers.Cluster(1), servers.Cluster(2)
@@ -47,18 +44,11 @@ func TestTheProgramDoesWhatItSays(t *testing.T) {
 	g.Expect(eu.Create(&corev1.Secret{ObjectMeta: meta("c")})).To(Succeed())
 
 	provider := newDirectory(map[multicluster.ClusterName]*rest.Config{"eu": eu.Config(), "us": us.Config()})
-	mgr, err := setUp(local.Config(), provider, mc.Options{
-		Metrics:       metricsserver.Options{BindAddress: "0"},
-		WebhookServer: webhook.NewServer(webhook.Options{Port: -1}), // called below without a port
-	})
+	options := mctest.ManagerOptions()
+	options.WebhookServer = webhook.NewServer(webhook.Options{Port: -1}) // called below without a port
+	mgr, err := setUp(local.Config(), provider, options)
 	g.Expect(err).NotTo(HaveOccurred())
-	ctx, cancel := context.WithCancel(t.Context())
-	ended := make(chan error, 1)
-	go func() { ended <- mgr.Start(ctx) }()
-	defer func() {
-		cancel()
-		g.Expect(<-ended).To(Succeed())
-	}()
+	mctest.StartManager(t, mgr)
 
 	data := func(c *mctest.Cluster, name string) func() map[string]string {
 		return func() map[string]string {
@@ -67,8 +57,8 @@ func TestTheProgramDoesWhatItSays(t *testing.T) {
 			return cm.Data
 		}
 	}
-	g.Eventually(data(local, "us-settings")).WithTimeout(30 * time.Second).Should(Equal(map[string]string{"key": "value"}))
-	g.Eventually(data(eu, "team-red")).WithTimeout(30 * time.Second).Should(Equal(map[string]string{"eu": "1", "us": "2"}))
+	g.Eventually(data(local, "us-settings")).WithTimeout(mctest.Timeout).Should(Equal(map[string]string{"key": "value"}))
+	g.Eventually(data(eu, "team-red")).WithTimeout(mctest.Timeout).Should(Equal(map[string]string{"eu": "1", "us": "2"}))
 	g.Expect(data(us, "team-red")()).To(BeNil(), "the team is not at home here")
 
 	answer := httptest.NewRecorder()

@@ -16,7 +16,7 @@ import (
 	mcbuilder "github.com/rollcall-dev/rollcall/pkg/mc/builder"
 )
 
-//nolint:staticcheck // what is deprecated must compile, too
+//nolint:staticcheck // deprecated names must compile too
 func _[T runtime.Object]() {
 	type (
 		builder         = *mcbuilder.WebhookBuilder[T]

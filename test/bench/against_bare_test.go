@@ -19,7 +19,7 @@ var (
 	rounds   = flag.Int("rounds", full.rounds, "number of rounds of each experiment of BenchmarkAgainstBare")
 )
 
-// BenchmarkAgainstBare runs all experiments once, whatever the time given, and
+// BenchmarkAgainstBare runs all experiments once, whatever -benchtime is, and
 // prints the table.
 func BenchmarkAgainstBare(b *testing.B) {
 	s := full

@@ -15,7 +15,7 @@ import (
 
 var credentialClusters = flag.Int("credential-clusters", 1000, "number of clusters of BenchmarkCredentials")
 
-// BenchmarkCredentials runs all experiments once, whatever the time given, and
+// BenchmarkCredentials runs all experiments once, whatever -benchtime is, and
 // prints the table.
 func BenchmarkCredentials(b *testing.B) {
 	began := time.Now()

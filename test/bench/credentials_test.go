@@ -21,6 +21,7 @@ import (
 	clientcmdv1 "k8s.io/client-go/tools/clientcmd/api/v1"
 
 	"github.com/rollcall-dev/rollcall/pkg/credentials"
+	"github.com/rollcall-dev/rollcall/pkg/credentials/providerfile"
 	"github.com/rollcall-dev/rollcall/pkg/inventory"
 )
 
@@ -47,9 +48,9 @@ func newResolving(tb testing.TB, soon time.Duration) *resolving {
 	r := &resolving{tb: tb, dir: tb.TempDir()}
 	plugin := filepath.Join(tb.TempDir(), "plugin")
 	check(tb, os.WriteFile(plugin, []byte(script), 0o700))
-	resolver, err := credentials.New(credentials.Options{Providers: []credentials.Provider{{
+	resolver, err := credentials.New(credentials.Options{Providers: []providerfile.Provider{{
 		Name:                        "bench",
-		ProfileSourcedCLIArgsPolicy: credentials.ProfileSourcedCLIArgsAppend,
+		ProfileSourcedCLIArgsPolicy: providerfile.ProfileSourcedCLIArgsAppend,
 		ExecConfig: &clientcmdapi.ExecConfig{
 			APIVersion: "client.authentication.k8s.io/v1",
 			Command:    plugin,

@@ -61,7 +61,7 @@ func TestClockJumps(t *testing.T) {
 			clock.jump(tc.by)
 			// By this clock it may have been down for long enough to be dropped.
 			NewWithT(t).Eventually(func() fleet.ClusterStatus { return e.status(bad) }).Should(
-				And(HaveField("State", Not(Equal(fleet.Ready))), HaveField("LastError", ContainSubstring("no answer within 500ms"))))
+				And(HaveField("State", Not(Equal(fleet.Ready))), HaveField("LastError", ContainSubstring("no response within 500ms"))))
 			e.checkReconciles(good...)
 			clock.jump(-2 * tc.by)
 			bad.Clear()

@@ -23,8 +23,8 @@ func TestConnectRetries(t *testing.T) {
 		{"requests hang", mctest.Hang, "no result within 1s"},
 		{"the network drops everything", mctest.Freeze, "no result within 1s"},
 		{"connections are refused", mctest.Refuse, "refused"},
-		{"connections are reset", mctest.Reset, "does not answer"},
-		{"the credentials are rejected", mctest.Unauthorized, "does not accept the credentials"},
+		{"connections are reset", mctest.Reset, "no response from"},
+		{"the credentials are rejected", mctest.Unauthorized, "rejected the credentials"},
 		{"requests are throttled", mctest.TooManyRequests(time.Second), "429"},
 		{"the API server is unavailable", mctest.Unavailable, "503"},
 	} {
@@ -68,10 +68,10 @@ func TestWrongAccessRecovers(t *testing.T) {
 		}, "certificate has expired"},
 		{"an unknown token", func(_ *testing.T, c *mctest.Cluster) *rest.Config {
 			return c.ConfigFor("unknown")
-		}, "does not accept the credentials"},
+		}, "rejected the credentials"},
 		{"a web server that is no API server", func(t *testing.T, _ *mctest.Cluster) *rest.Config {
 			return &rest.Config{Host: webServer(t)}
-		}, "does not answer as a Kubernetes API server does"},
+		}, "is not from a Kubernetes API server"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()
@@ -99,11 +99,11 @@ func TestEngagedClusterRecovers(t *testing.T) {
 		fault mctest.Fault
 		err   string
 	}{
-		{"requests hang, and open watches fall silent", mctest.Hang, "no answer within 500ms"},
-		{"the network drops everything", mctest.Freeze, "no answer within 500ms"},
+		{"requests hang, and open watches fall silent", mctest.Hang, "no response within 500ms"},
+		{"the network drops everything", mctest.Freeze, "no response within 500ms"},
 		{"connections are refused", mctest.Refuse, "refused"},
-		{"connections are reset", mctest.Reset, "does not answer"},
-		{"the credentials are rejected", mctest.Unauthorized, "does not accept the credentials"},
+		{"connections are reset", mctest.Reset, "no response from"},
+		{"the credentials are rejected", mctest.Unauthorized, "rejected the credentials"},
 		{"the API server is unavailable", mctest.Unavailable, "503"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

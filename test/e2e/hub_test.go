@@ -17,6 +17,7 @@ import (
 
 	"github.com/rollcall-dev/rollcall/internal/realfleet"
 	"github.com/rollcall-dev/rollcall/pkg/credentials"
+	"github.com/rollcall-dev/rollcall/pkg/credentials/providerfile"
 	mcmanager "github.com/rollcall-dev/rollcall/pkg/mc/manager"
 	"github.com/rollcall-dev/rollcall/pkg/mc/mctest"
 	"github.com/rollcall-dev/rollcall/pkg/mc/multicluster"
@@ -41,7 +42,7 @@ func newHubEnv(t *testing.T) *hubEnv {
 	e := &hubEnv{controlPlanes: realPlanes(t), t: t, recorder: newRecorder()}
 	resolver, err := credentials.New(credentials.Options{
 		PluginDirs: []string{e.dir},
-		Providers: []credentials.Provider{{
+		Providers: []providerfile.Provider{{
 			Name: realfleet.AccessProvider,
 			ExecConfig: &clientcmdapi.ExecConfig{
 				APIVersion:         "client.authentication.k8s.io/v1",

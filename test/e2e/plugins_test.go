@@ -17,6 +17,7 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
 	"github.com/rollcall-dev/rollcall/pkg/credentials"
+	"github.com/rollcall-dev/rollcall/pkg/credentials/providerfile"
 	"github.com/rollcall-dev/rollcall/pkg/inventory"
 	"github.com/rollcall-dev/rollcall/pkg/mc/fleet"
 	"github.com/rollcall-dev/rollcall/pkg/mc/mctest"
@@ -39,7 +40,7 @@ func newPlugin(t *testing.T) *plugin {
 	var err error
 	p.resolver, err = credentials.New(credentials.Options{
 		Timeout: time.Second,
-		Providers: []credentials.Provider{{Name: "plugin", ExecConfig: &clientcmdapi.ExecConfig{
+		Providers: []providerfile.Provider{{Name: "plugin", ExecConfig: &clientcmdapi.ExecConfig{
 			APIVersion: "client.authentication.k8s.io/v1", Command: "/bin/sh", Args: []string{p.script},
 		}}},
 	})
@@ -168,7 +169,7 @@ func TestRevokedTokenDegradesCluster(t *testing.T) {
 
 	p.runs("echo out of order >&2; exit 1")
 	c.RevokeToken("first")
-	e.awaitState(c, fleet.Degraded, "does not accept the credentials")
+	e.awaitState(c, fleet.Degraded, "rejected the credentials")
 	e.checkReconciles(good)
 	c.AddToken("second", "user")
 	p.prints("second")

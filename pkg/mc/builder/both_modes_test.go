@@ -47,12 +47,12 @@ func TestReconcilerOfOneCluster(t *testing.T) {
 	for _, tc := range []struct {
 		name string
 		// run adds the reconciler to a manager and returns the manager.
-		run  func(g Gomega, w *world) starter
+		run  func(g Gomega, w *fixture) interface{ Start(context.Context) error }
 		want map[string]bool // where objects are marked
 	}{
 		{
 			name: "under controller-runtime",
-			run: func(g Gomega, w *world) starter {
+			run: func(g Gomega, w *fixture) interface{ Start(context.Context) error } {
 				mgr := w.mgr.GetLocalManager()
 				single := &marker{func(context.Context) (cluster.Cluster, error) { return mgr, nil }}
 				g.Expect(ctrl.NewControllerManagedBy(mgr).For(&corev1.ConfigMap{}).Complete(single)).To(Succeed())
@@ -62,7 +62,7 @@ func TestReconcilerOfOneCluster(t *testing.T) {
 		},
 		{
 			name: "local cluster only",
-			run: func(g Gomega, w *world) starter {
+			run: func(g Gomega, w *fixture) interface{ Start(context.Context) error } {
 				mgr, err := mcmanager.WithMultiCluster(w.mgr.GetLocalManager(), nil)
 				g.Expect(err).NotTo(HaveOccurred())
 				g.Expect(mcbuilder.ControllerManagedBy(mgr).For(&corev1.ConfigMap{}).
@@ -73,7 +73,7 @@ func TestReconcilerOfOneCluster(t *testing.T) {
 		},
 		{
 			name: "clusters of a provider",
-			run: func(g Gomega, w *world) starter {
+			run: func(g Gomega, w *fixture) interface{ Start(context.Context) error } {
 				g.Expect(mcbuilder.ControllerManagedBy(w.mgr).For(&corev1.ConfigMap{}).
 					Complete(mccontext.ReconcilerWithClusterInContext(&marker{w.mgr.ClusterFromContext}))).To(Succeed())
 				return w.mgr
@@ -82,7 +82,7 @@ func TestReconcilerOfOneCluster(t *testing.T) {
 		},
 		{
 			name: "without ReconcilerWithClusterInContext",
-			run: func(g Gomega, w *world) starter {
+			run: func(g Gomega, w *fixture) interface{ Start(context.Context) error } {
 				m := &marker{w.mgr.ClusterFromContext}
 				g.Expect(mcbuilder.ControllerManagedBy(w.mgr).For(&corev1.ConfigMap{}, mcbuilder.WithEngageWithLocalCluster(true)).
 					Complete(mcreconcile.Func(func(ctx context.Context, req mcreconcile.Request) (reconcile.Result, error) {
@@ -95,8 +95,8 @@ func TestReconcilerOfOneCluster(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			g := NewWithT(t)
-			w := newWorld(t, []client.Object{configMap("a")})
-			start(t, tc.run(g, w))
+			w := newFixture(t, []client.Object{configMap("a")})
+			mctest.StartManager(t, tc.run(g, w))
 			marked := func() map[string]bool {
 				where := map[string]bool{}
 				for name, server := range map[string]*mctest.Cluster{"local": w.local, "eu": w.eu, "us": w.us} {
@@ -110,7 +110,7 @@ func TestReconcilerOfOneCluster(t *testing.T) {
 				}
 				return where
 			}
-			g.Eventually(marked).WithTimeout(timeout).Should(Equal(tc.want))
+			g.Eventually(marked).WithTimeout(mctest.Timeout).Should(Equal(tc.want))
 			g.Consistently(marked).WithTimeout(settle).Should(Equal(tc.want))
 		})
 	}

@@ -20,6 +20,7 @@ import (
 
 	mcbuilder "github.com/rollcall-dev/rollcall/pkg/mc/builder"
 	mchandler "github.com/rollcall-dev/rollcall/pkg/mc/handler"
+	"github.com/rollcall-dev/rollcall/pkg/mc/mctest"
 	"github.com/rollcall-dev/rollcall/pkg/mc/multicluster"
 	mcreconcile "github.com/rollcall-dev/rollcall/pkg/mc/reconcile"
 	mcsource "github.com/rollcall-dev/rollcall/pkg/mc/source"
@@ -27,31 +28,31 @@ import (
 
 func TestForOwnsWatches(t *testing.T) {
 	g := NewWithT(t)
-	w, rec := newWorld(t, []client.Object{secret("a")}), &recorder[mcreconcile.Request]{}
+	w, rec := newFixture(t, []client.Object{secret("a")}), &recorder[mcreconcile.Request]{}
 	g.Expect(mcbuilder.ControllerManagedBy(w.mgr).
 		For(&corev1.Secret{}).
 		Owns(&corev1.ConfigMap{}).
 		Watches(&corev1.ServiceAccount{}, mchandler.EnqueueRequestForObject).
 		Complete(rec)).To(Succeed())
-	start(t, w.mgr)
-	g.Eventually(rec.seen).WithTimeout(timeout).Should(ConsistOf("eu/default/a", "us/default/a"))
+	mctest.StartManager(t, w.mgr)
+	g.Eventually(rec.seen).WithTimeout(mctest.Timeout).Should(ConsistOf("eu/default/a", "us/default/a"))
 
 	g.Expect(w.eu.Create(configMap("owned", owner("owner", true)))).To(Succeed())
 	g.Expect(w.us.Create(&corev1.ServiceAccount{ObjectMeta: object("watched")})).To(Succeed())
-	g.Eventually(rec.seen).WithTimeout(timeout).Should(ConsistOf(
+	g.Eventually(rec.seen).WithTimeout(mctest.Timeout).Should(ConsistOf(
 		"eu/default/a", "us/default/a", "eu/default/owner", "us/default/watched"))
 }
 
 func TestLiftAndMultiClusterWatch(t *testing.T) {
 	g := NewWithT(t)
-	w, rec := newWorld(t, []client.Object{configMap("a"), secret("b")}), &recorder[mcreconcile.Request]{}
+	w, rec := newFixture(t, []client.Object{configMap("a"), secret("b")}), &recorder[mcreconcile.Request]{}
 	c, err := mcbuilder.ControllerManagedBy(w.mgr).Named("test").
 		Watches(&corev1.ConfigMap{}, mchandler.Lift(&handler.EnqueueRequestForObject{})).
 		Build(rec)
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(c.MultiClusterWatch(mcsource.Kind(&corev1.Secret{}, mchandler.TypedEnqueueRequestForObject[*corev1.Secret]()))).To(Succeed())
-	start(t, w.mgr)
-	g.Eventually(rec.seen).WithTimeout(timeout).Should(ConsistOf("eu/default/a", "us/default/a", "eu/default/b", "us/default/b"))
+	mctest.StartManager(t, w.mgr)
+	g.Eventually(rec.seen).WithTimeout(mctest.Timeout).Should(ConsistOf("eu/default/a", "us/default/a", "eu/default/b", "us/default/b"))
 }
 
 func TestMatchEveryOwner(t *testing.T) {
@@ -68,11 +69,11 @@ func TestMatchEveryOwner(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			g := NewWithT(t)
-			w := newWorld(t, []client.Object{configMap("owned", owner("helper", false), owner("boss", true))})
+			w := newFixture(t, []client.Object{configMap("owned", owner("helper", false), owner("boss", true))})
 			rec := &recorder[mcreconcile.Request]{}
 			g.Expect(mcbuilder.ControllerManagedBy(w.mgr).For(&corev1.Secret{}).Owns(&corev1.ConfigMap{}, tc.opts...).Complete(rec)).To(Succeed())
-			start(t, w.mgr)
-			g.Eventually(rec.seen).WithTimeout(timeout).Should(ConsistOf(tc.want))
+			mctest.StartManager(t, w.mgr)
+			g.Eventually(rec.seen).WithTimeout(mctest.Timeout).Should(ConsistOf(tc.want))
 			g.Consistently(rec.seen).WithTimeout(settle).Should(ConsistOf(tc.want))
 		})
 	}
@@ -92,7 +93,7 @@ func called(last ...byte) predicate.Predicate {
 
 func TestPredicates(t *testing.T) {
 	g := NewWithT(t)
-	w, rec := newWorld(t, nil), &recorder[mcreconcile.Request]{}
+	w, rec := newFixture(t, nil), &recorder[mcreconcile.Request]{}
 	for _, letter := range []string{"a", "b", "c", "d"} {
 		g.Expect(w.eu.Create(secret("for-"+letter), configMap("owned-by-"+letter, owner("owner-"+letter, true)),
 			&corev1.ServiceAccount{ObjectMeta: object("watched-" + letter)})).To(Succeed())
@@ -104,18 +105,18 @@ func TestPredicates(t *testing.T) {
 		Owns(&corev1.ConfigMap{}, mcbuilder.WithPredicates(called('a', 'b'))).
 		Watches(&corev1.ServiceAccount{}, mchandler.EnqueueRequestForObject, mcbuilder.WithPredicates(called('b', 'c'), called('c', 'd'))).
 		Complete(rec)).To(Succeed())
-	start(t, w.mgr)
+	mctest.StartManager(t, w.mgr)
 	want := []string{"eu/default/for-b", "eu/default/for-c", "eu/default/owner-b", "eu/default/watched-c"}
-	g.Eventually(rec.seen).WithTimeout(timeout).Should(ConsistOf(want))
+	g.Eventually(rec.seen).WithTimeout(mctest.Timeout).Should(ConsistOf(want))
 	g.Consistently(rec.seen).WithTimeout(settle).Should(ConsistOf(want))
 }
 
 func TestPredicatesOfFor(t *testing.T) {
 	g := NewWithT(t)
-	w, rec := newWorld(t, []client.Object{secret("a"), secret("b")}), &recorder[mcreconcile.Request]{}
+	w, rec := newFixture(t, []client.Object{secret("a"), secret("b")}), &recorder[mcreconcile.Request]{}
 	g.Expect(mcbuilder.ControllerManagedBy(w.mgr).For(&corev1.Secret{}, mcbuilder.WithPredicates(called('b'))).Complete(rec)).To(Succeed())
-	start(t, w.mgr)
-	g.Eventually(rec.seen).WithTimeout(timeout).Should(ConsistOf("eu/default/b", "us/default/b"))
+	mctest.StartManager(t, w.mgr)
+	g.Eventually(rec.seen).WithTimeout(mctest.Timeout).Should(ConsistOf("eu/default/b", "us/default/b"))
 	g.Consistently(rec.seen).WithTimeout(settle).Should(HaveLen(2))
 }
 
@@ -144,15 +145,15 @@ func TestMetadataOnly(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			g := NewWithT(t)
-			w, rec := newWorld(t, []client.Object{configMap("a", owner("a", true))}), &recorder[mcreconcile.Request]{}
+			w, rec := newFixture(t, []client.Object{configMap("a", owner("a", true))}), &recorder[mcreconcile.Request]{}
 			var types sync.Map
 			note := predicate.NewPredicateFuncs(func(obj client.Object) bool {
 				types.Store(fmt.Sprintf("%T", obj), true)
 				return true
 			})
 			g.Expect(tc.watch(mcbuilder.ControllerManagedBy(w.mgr).Named("test").WithEventFilter(note)).Complete(rec)).To(Succeed())
-			start(t, w.mgr)
-			g.Eventually(rec.seen).WithTimeout(timeout).Should(ConsistOf("eu/default/a", "us/default/a"))
+			mctest.StartManager(t, w.mgr)
+			g.Eventually(rec.seen).WithTimeout(mctest.Timeout).Should(ConsistOf("eu/default/a", "us/default/a"))
 			var seen []any
 			types.Range(func(name, _ any) bool { seen = append(seen, name); return true })
 			g.Expect(seen).To(ConsistOf(tc.want))
@@ -162,7 +163,7 @@ func TestMetadataOnly(t *testing.T) {
 
 func TestWatchesRawSource(t *testing.T) {
 	g := NewWithT(t)
-	w, rec := newWorld(t, nil), &recorder[mcreconcile.Request]{}
+	w, rec := newFixture(t, nil), &recorder[mcreconcile.Request]{}
 	starts := 0
 	raw := source.TypedFunc[mcreconcile.Request](func(_ context.Context, q workqueue.TypedRateLimitingInterface[mcreconcile.Request]) error {
 		starts++
@@ -174,16 +175,16 @@ func TestWatchesRawSource(t *testing.T) {
 		WatchesRawSource(raw).
 		Watches(&corev1.ConfigMap{}, mchandler.EnqueueRequestForObject).
 		Complete(rec)).To(Succeed())
-	start(t, w.mgr)
-	g.Eventually(rec.seen).WithTimeout(timeout).Should(ConsistOf("anywhere//"))
-	g.Eventually(func() int { return w.us.OpenWatches("configmaps") }).WithTimeout(timeout).Should(Equal(1))
+	mctest.StartManager(t, w.mgr)
+	g.Eventually(rec.seen).WithTimeout(mctest.Timeout).Should(ConsistOf("anywhere//"))
+	g.Eventually(func() int { return w.us.OpenWatches("configmaps") }).WithTimeout(mctest.Timeout).Should(Equal(1))
 	g.Expect(starts).To(Equal(1))
 }
 
 func TestCustomRequests(t *testing.T) {
 	type job = mcreconcile.WithCluster[string]
 	g := NewWithT(t)
-	w, rec := newWorld(t, []client.Object{configMap("a")}), &recorder[job]{}
+	w, rec := newFixture(t, []client.Object{configMap("a")}), &recorder[job]{}
 	g.Expect(mcbuilder.TypedControllerManagedBy[job](w.mgr).Named("test").
 		Watches(&corev1.ConfigMap{}, mchandler.TypedEnqueueRequestsFromMapFunc(func(_ context.Context, obj client.Object) []job {
 			return []job{{Request: "scan " + obj.GetName()}}
@@ -194,6 +195,6 @@ func TestCustomRequests(t *testing.T) {
 			})
 		}).
 		Complete(rec)).To(Succeed())
-	start(t, w.mgr)
-	g.Eventually(rec.seen).WithTimeout(timeout).Should(ConsistOf("eu/scan a", "us/scan a", "sum up"))
+	mctest.StartManager(t, w.mgr)
+	g.Eventually(rec.seen).WithTimeout(mctest.Timeout).Should(ConsistOf("eu/scan a", "us/scan a", "sum up"))
 }

@@ -17,6 +17,7 @@ import (
 
 	mcbuilder "github.com/rollcall-dev/rollcall/pkg/mc/builder"
 	mchandler "github.com/rollcall-dev/rollcall/pkg/mc/handler"
+	"github.com/rollcall-dev/rollcall/pkg/mc/mctest"
 	"github.com/rollcall-dev/rollcall/pkg/mc/multicluster"
 	mcreconcile "github.com/rollcall-dev/rollcall/pkg/mc/reconcile"
 )
@@ -122,7 +123,7 @@ func TestEngageOptions(t *testing.T) {
 			t.Run(tc.name+", with "+w.name, func(t *testing.T) {
 				t.Parallel()
 				g := NewWithT(t)
-				world := newWorld(t, []client.Object{configMap("a", owner("a", true))})
+				world := newFixture(t, []client.Object{configMap("a", owner("a", true))})
 				mgr := world.mgr
 				if tc.noProvider {
 					mgr = newManager(t, world.local, nil)
@@ -137,14 +138,14 @@ func TestEngageOptions(t *testing.T) {
 				if tc.noProvider {
 					clusters = 1
 				}
-				start(t, mgr)
+				mctest.StartManager(t, mgr)
 				requests := map[string]string{"local": "default/a", "eu": "eu/default/a", "us": "us/default/a"}
 				want := []string{}
 				for _, name := range tc.want {
 					want = append(want, requests[name])
 				}
-				g.Eventually(all.seen).WithTimeout(timeout).Should(HaveLen(clusters))
-				g.Eventually(rec.seen).WithTimeout(timeout).Should(ConsistOf(want))
+				g.Eventually(all.seen).WithTimeout(mctest.Timeout).Should(HaveLen(clusters))
+				g.Eventually(rec.seen).WithTimeout(mctest.Timeout).Should(ConsistOf(want))
 				g.Consistently(rec.seen).WithTimeout(settle).Should(ConsistOf(want))
 			})
 		}
@@ -153,14 +154,14 @@ func TestEngageOptions(t *testing.T) {
 
 func TestEngageOptionsPerWatch(t *testing.T) {
 	g := NewWithT(t)
-	w, rec := newWorld(t, []client.Object{configMap("of-owns", owner("owner", true)), secret("of-for")}), &recorder[mcreconcile.Request]{}
+	w, rec := newFixture(t, []client.Object{configMap("of-owns", owner("owner", true)), secret("of-for")}), &recorder[mcreconcile.Request]{}
 	onlyEU := mcbuilder.WithClusterFilter(func(name multicluster.ClusterName, _ cluster.Cluster) bool { return name == "eu" })
 	g.Expect(mcbuilder.ControllerManagedBy(w.mgr).
 		For(&corev1.Secret{}, onlyEU).
 		Owns(&corev1.ConfigMap{}, mcbuilder.WithEngageWithLocalCluster(true), mcbuilder.WithEngageWithProviderClusters(false)).
 		Complete(rec)).To(Succeed())
-	start(t, w.mgr)
-	g.Eventually(rec.seen).WithTimeout(timeout).Should(ConsistOf("eu/default/of-for", "default/owner"))
+	mctest.StartManager(t, w.mgr)
+	g.Eventually(rec.seen).WithTimeout(mctest.Timeout).Should(ConsistOf("eu/default/of-for", "default/owner"))
 	g.Consistently(rec.seen).WithTimeout(settle).Should(HaveLen(2))
 }
 
@@ -169,13 +170,13 @@ func TestSharedEngageOptions(t *testing.T) {
 	only := func(want multicluster.ClusterName) mcbuilder.EngageOptions {
 		return mcbuilder.WithClusterFilter(func(name multicluster.ClusterName, _ cluster.Cluster) bool { return name == want })
 	}
-	w, rec := newWorld(t, []client.Object{configMap("a"), secret("b")}), &recorder[mcreconcile.Request]{}
+	w, rec := newFixture(t, []client.Object{configMap("a"), secret("b")}), &recorder[mcreconcile.Request]{}
 	shared := mcbuilder.WithClusterFilter(func(multicluster.ClusterName, cluster.Cluster) bool { return true })
 	g.Expect(mcbuilder.ControllerManagedBy(w.mgr).Named("test").
 		Watches(&corev1.ConfigMap{}, mchandler.EnqueueRequestForObject, shared, only("eu")).
 		Watches(&corev1.Secret{}, mchandler.EnqueueRequestForObject, shared, only("us")).
 		Complete(rec)).To(Succeed())
-	start(t, w.mgr)
-	g.Eventually(rec.seen).WithTimeout(timeout).Should(ConsistOf("eu/default/a", "us/default/b"))
+	mctest.StartManager(t, w.mgr)
+	g.Eventually(rec.seen).WithTimeout(mctest.Timeout).Should(ConsistOf("eu/default/a", "us/default/b"))
 	g.Consistently(rec.seen).WithTimeout(settle).Should(HaveLen(2))
 }

@@ -45,7 +45,7 @@ func TestWithClustersFromProvider(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		start(t, cl)
+		mctest.StartManager(t, cl)
 		return cl
 	}
 	for _, tc := range []struct {
@@ -94,12 +94,12 @@ func TestWithClustersFromProvider(t *testing.T) {
 				For(&corev1.ConfigMap{}, mcbuilder.WithClustersFromProvider(t.Context(), tc.part(engaged, newCluster(t)))).
 				Complete(rec)).To(Succeed())
 			all := witness(t, mgr)
-			start(t, mgr)
+			mctest.StartManager(t, mgr)
 			for name := range whole {
 				g.Expect(mgr.Engage(t.Context(), name, engaged)).To(Succeed())
 			}
-			g.Eventually(all.seen).WithTimeout(timeout).Should(HaveLen(len(tc.names)))
-			g.Eventually(rec.seen).WithTimeout(timeout).Should(ConsistOf(tc.want))
+			g.Eventually(all.seen).WithTimeout(mctest.Timeout).Should(HaveLen(len(tc.names)))
+			g.Eventually(rec.seen).WithTimeout(mctest.Timeout).Should(ConsistOf(tc.want))
 			g.Consistently(rec.seen).WithTimeout(settle).Should(ConsistOf(tc.want))
 		})
 	}

@@ -16,11 +16,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/klog/v2"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/cluster"
 	"sigs.k8s.io/controller-runtime/pkg/log"
-	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	mcbuilder "github.com/rollcall-dev/rollcall/pkg/mc/builder"
@@ -40,12 +38,8 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m, goleak.IgnoreTopFunction("k8s.io/apimachinery/pkg/watch.(*filteredWatch).loop"))
 }
 
-const (
-	// timeout is how long a test waits for a condition.
-	timeout = 20 * time.Second
-	// settle is how long a state must not change.
-	settle = 150 * time.Millisecond
-)
+// settle is how long a state must not change.
+const settle = 150 * time.Millisecond
 
 // provider has a cluster for each of its servers.
 type provider struct {
@@ -67,19 +61,19 @@ func (p *provider) Start(ctx context.Context, aware multicluster.Aware) error {
 	return nil
 }
 
-// world has a local cluster and two clusters of a provider, eu and us.
-type world struct {
+// fixture has a local cluster and two clusters of a provider, eu and us.
+type fixture struct {
 	local, eu, us *mctest.Cluster
 	provider      *provider
 	mgr           mcmanager.Manager
 }
 
-// newWorld returns a world whose clusters have the objects. The manager is not
+// newFixture returns a fixture whose clusters have the objects. The manager is not
 // started.
-func newWorld(t *testing.T, objects []client.Object, change ...func(*mcmanager.Options)) *world {
+func newFixture(t *testing.T, objects []client.Object, change ...func(*mcmanager.Options)) *fixture {
 	t.Helper()
 	servers := mctest.NewFleet(t, 3, mctest.Options{Objects: objects})
-	w := &world{local: servers.Cluster(0), eu: servers.Cluster(1), us: servers.Cluster(2)}
+	w := &fixture{local: servers.Cluster(0), eu: servers.Cluster(1), us: servers.Cluster(2)}
 	w.provider = &provider{servers: map[multicluster.ClusterName]*mctest.Cluster{"eu": w.eu, "us": w.us}}
 	w.mgr = newManager(t, w.local, w.provider, change...)
 	return w
@@ -88,8 +82,7 @@ func newWorld(t *testing.T, objects []client.Object, change ...func(*mcmanager.O
 // newManager returns a manager for the local cluster and those of the provider.
 func newManager(t *testing.T, local *mctest.Cluster, p multicluster.Provider, change ...func(*mcmanager.Options)) mcmanager.Manager {
 	t.Helper()
-	options := mcmanager.Options{Metrics: metricsserver.Options{BindAddress: "0"}}
-	options.Controller.SkipNameValidation = ptr.To(true)
+	options := mctest.ManagerOptions()
 	for _, c := range change {
 		c(&options)
 	}
@@ -98,25 +91,6 @@ func newManager(t *testing.T, local *mctest.Cluster, p multicluster.Provider, ch
 		t.Fatal(err)
 	}
 	return mgr
-}
-
-// starter is a manager of this module or of controller-runtime.
-type starter interface {
-	Start(context.Context) error
-}
-
-// start runs the manager until the test ends.
-func start(t *testing.T, mgr starter) {
-	t.Helper()
-	ctx, cancel := context.WithCancel(t.Context())
-	ended := make(chan error, 1)
-	go func() { ended <- mgr.Start(ctx) }()
-	t.Cleanup(func() {
-		cancel()
-		if err := <-ended; err != nil {
-			t.Errorf("the manager failed: %v", err)
-		}
-	})
 }
 
 // recorder records requests.

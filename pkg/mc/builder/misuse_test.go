@@ -205,7 +205,7 @@ func TestMisuse(t *testing.T) {
 
 func TestClusterWithoutHandler(t *testing.T) {
 	g := NewWithT(t)
-	w, rec := newWorld(t, []client.Object{secret("a")}), &recorder[mcreconcile.Request]{}
+	w, rec := newFixture(t, []client.Object{secret("a")}), &recorder[mcreconcile.Request]{}
 	ctrl, err := mcbuilder.ControllerManagedBy(w.mgr).Named("test").
 		Watches(&corev1.Secret{}, func(name multicluster.ClusterName, cl cluster.Cluster) mchandler.EventHandler {
 			if name == "us" {
@@ -214,9 +214,9 @@ func TestClusterWithoutHandler(t *testing.T) {
 			return mchandler.EnqueueRequestForObject(name, cl)
 		}).Build(rec)
 	g.Expect(err).NotTo(HaveOccurred())
-	start(t, w.mgr)
-	g.Eventually(rec.seen).WithTimeout(timeout).Should(ConsistOf("eu/default/a"))
-	g.Eventually(ctrl.(mccontroller.StatusReporter).ClusterStatus).WithTimeout(timeout).Should(ContainElement(And(
+	mctest.StartManager(t, w.mgr)
+	g.Eventually(rec.seen).WithTimeout(mctest.Timeout).Should(ConsistOf("eu/default/a"))
+	g.Eventually(ctrl.(mccontroller.StatusReporter).ClusterStatus).WithTimeout(mctest.Timeout).Should(ContainElement(And(
 		HaveField("ClusterName", Equal(multicluster.ClusterName("us"))),
 		HaveField("LastError", ContainSubstring("the function of Watches(*v1.Secret) returned no handler")),
 	)))

@@ -112,11 +112,11 @@ func TestNameAndLogger(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			g := NewWithT(t)
 			own := &logs{message: "here"}
-			w := newWorld(t, nil, func(o *mcmanager.Options) { o.Logger = own.logger() })
+			w := newFixture(t, nil, func(o *mcmanager.Options) { o.Logger = own.logger() })
 			g.Expect(w.eu.Create(configMap("a"))).To(Succeed())
 			g.Expect(tc.build(mcbuilder.ControllerManagedBy(w.mgr), own).Complete(logging("here"))).To(Succeed())
-			start(t, w.mgr)
-			g.Eventually(own.seen).WithTimeout(timeout).Should(ConsistOf(tc.want))
+			mctest.StartManager(t, w.mgr)
+			g.Eventually(own.seen).WithTimeout(mctest.Timeout).Should(ConsistOf(tc.want))
 		})
 	}
 }
@@ -155,14 +155,14 @@ func TestMaxConcurrentReconciles(t *testing.T) {
 			for _, name := range []string{"a", "b", "c", "d", "e"} {
 				objects = append(objects, configMap(name))
 			}
-			w := newWorld(t, objects, func(o *mcmanager.Options) {
+			w := newFixture(t, objects, func(o *mcmanager.Options) {
 				o.Controller.GroupKindConcurrency, o.Controller.MaxConcurrentReconciles = tc.perKind, tc.all
 			})
 			r := &gate{open: make(chan struct{})}
 			g.Expect(mcbuilder.ControllerManagedBy(w.mgr).For(&corev1.ConfigMap{}).WithOptions(tc.options).Complete(r)).To(Succeed())
-			start(t, w.mgr)
+			mctest.StartManager(t, w.mgr)
 			defer close(r.open)
-			g.Eventually(r.waiting.Load).WithTimeout(timeout).Should(BeEquivalentTo(tc.want))
+			g.Eventually(r.waiting.Load).WithTimeout(mctest.Timeout).Should(BeEquivalentTo(tc.want))
 			g.Consistently(r.most.Load).WithTimeout(settle).Should(BeEquivalentTo(tc.want))
 		})
 	}
@@ -180,7 +180,7 @@ func TestWithClusterNotFoundWrapper(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			g := NewWithT(t)
-			w := newWorld(t, nil)
+			w := newFixture(t, nil)
 			g.Expect(w.eu.Create(configMap("a"))).To(Succeed())
 			var calls atomic.Int32
 			g.Expect(tc.build(mcbuilder.ControllerManagedBy(w.mgr).For(&corev1.ConfigMap{})).
@@ -189,12 +189,12 @@ func TestWithClusterNotFoundWrapper(t *testing.T) {
 					_, err := w.mgr.GetCluster(ctx, "gone")
 					return reconcile.Result{}, err
 				}))).To(Succeed())
-			start(t, w.mgr)
+			mctest.StartManager(t, w.mgr)
 			if tc.want {
-				g.Eventually(calls.Load).WithTimeout(timeout).Should(BeNumerically(">", 2))
+				g.Eventually(calls.Load).WithTimeout(mctest.Timeout).Should(BeNumerically(">", 2))
 				return
 			}
-			g.Eventually(calls.Load).WithTimeout(timeout).Should(BeEquivalentTo(1))
+			g.Eventually(calls.Load).WithTimeout(mctest.Timeout).Should(BeEquivalentTo(1))
 			g.Consistently(calls.Load).WithTimeout(settle).Should(BeEquivalentTo(1))
 		})
 	}
@@ -204,7 +204,7 @@ func TestWithClusterNotFoundWrapper(t *testing.T) {
 func TestRequestForUnknownClusterIsLogged(t *testing.T) {
 	g := NewWithT(t)
 	own := &logs{message: "Dropped request that needs a missing cluster", verbosity: 1}
-	w := newWorld(t, []client.Object{configMap("a")}, func(o *mcmanager.Options) { o.Logger = own.logger() })
+	w := newFixture(t, []client.Object{configMap("a")}, func(o *mcmanager.Options) { o.Logger = own.logger() })
 	toTypo := func(context.Context, client.Object) []mcreconcile.Request {
 		req := mcreconcile.Request{ClusterName: "uu"}
 		req.Name = "a"
@@ -218,8 +218,8 @@ func TestRequestForUnknownClusterIsLogged(t *testing.T) {
 			_, err := w.mgr.GetCluster(ctx, req.ClusterName)
 			return reconcile.Result{}, err
 		}))).To(Succeed())
-	start(t, w.mgr)
-	g.Eventually(own.seen).WithTimeout(timeout).Should(ContainElement(And(
+	mctest.StartManager(t, w.mgr)
+	g.Eventually(own.seen).WithTimeout(mctest.Timeout).Should(ContainElement(And(
 		HaveKeyWithValue("cluster", "uu"),
 		HaveKeyWithValue("error", `cluster "uu": cluster not found`),
 	)))
@@ -229,14 +229,14 @@ func TestRequestForUnknownClusterIsLogged(t *testing.T) {
 // not affect the others, and is watched later.
 func TestForbiddenWatch(t *testing.T) {
 	g := NewWithT(t)
-	w, rec := newWorld(t, []client.Object{configMap("a")}), &recorder[mcreconcile.Request]{}
+	w, rec := newFixture(t, []client.Object{configMap("a")}), &recorder[mcreconcile.Request]{}
 	w.us.Fault(mctest.Forbidden.On("configmaps"))
 	g.Expect(mcbuilder.ControllerManagedBy(w.mgr).For(&corev1.ConfigMap{}).
 		WithOptions(mccontroller.Options{CacheSyncTimeout: time.Second}).Complete(rec)).To(Succeed())
-	start(t, w.mgr)
-	g.Eventually(rec.seen).WithTimeout(timeout).Should(ConsistOf("eu/default/a"))
-	g.Eventually(w.mgr.Elected()).WithTimeout(timeout).Should(BeClosed())
+	mctest.StartManager(t, w.mgr)
+	g.Eventually(rec.seen).WithTimeout(mctest.Timeout).Should(ConsistOf("eu/default/a"))
+	g.Eventually(w.mgr.Elected()).WithTimeout(mctest.Timeout).Should(BeClosed())
 	g.Consistently(rec.seen).WithTimeout(2 * settle).Should(ConsistOf("eu/default/a"))
 	w.us.Clear()
-	g.Eventually(rec.seen).WithTimeout(timeout).Should(ConsistOf("eu/default/a", "us/default/a"))
+	g.Eventually(rec.seen).WithTimeout(mctest.Timeout).Should(ConsistOf("eu/default/a", "us/default/a"))
 }

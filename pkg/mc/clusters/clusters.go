@@ -18,24 +18,23 @@ import (
 	"github.com/rollcall-dev/rollcall/pkg/mc/multicluster"
 )
 
-// ErrClusterExists says that a cluster of that name has been added already.
+// ErrClusterExists means that a cluster of that name has been added already.
 // Test for it with errors.Is.
 var ErrClusterExists = errors.New("cluster exists already")
 
 const defaultWaitCacheTimeout = 30 * time.Second
 
 // Clusters holds clusters by name and runs them. The zero value is ready for
-// use. It must not be copied once it is used. The fields are set before that;
+// use. It must not be copied after first use. The fields are set before that;
 // all methods may be called from any goroutine.
 type Clusters[T cluster.Cluster] struct {
-	// ErrorHandler is told of what goes wrong with a cluster, as a
-	// logr.Logger's Error is: that its Start returned although nobody told it
-	// to stop, or that it does not stop although told to. It may be called from
-	// any goroutine, and must not block. Defaults to logging.
+	// ErrorHandler is called as a logr.Logger's Error is when a cluster's Start
+	// returns before the cluster is to stop, or does not return after that. It
+	// may be called from any goroutine, and must not block. Defaults to logging.
 	ErrorHandler func(error, string, ...any)
 
-	// EqualClusters tells AddOrReplace whether two clusters are the same. It
-	// may be called from any goroutine. Defaults to the function of that name.
+	// EqualClusters reports to AddOrReplace whether two clusters are the same.
+	// It may be called from any goroutine. Defaults to the function of that name.
 	EqualClusters func(a, b T) bool
 
 	// WaitCacheTimeout limits how long Add waits for a cluster's caches to sync
@@ -43,14 +42,14 @@ type Clusters[T cluster.Cluster] struct {
 	// old cluster to stop. Defaults to 30 seconds.
 	WaitCacheTimeout time.Duration
 
-	mu      sync.RWMutex // guards what follows, and what members say; never held during a call of others' code
+	mu      sync.RWMutex // guards what follows, and parts of members; not held while code of others is called
 	members map[multicluster.ClusterName]*member[T]
 	indexes []Index
 }
 
 var _ multicluster.Provider = &Clusters[cluster.Cluster]{}
 
-// New returns Clusters that hold none, with all fields set to their defaults.
+// New returns empty Clusters, with all fields set to their defaults.
 func New[T cluster.Cluster]() Clusters[T] {
 	return Clusters[T]{
 		ErrorHandler:     log.Log.WithName("clusters").Error,
@@ -60,17 +59,17 @@ func New[T cluster.Cluster]() Clusters[T] {
 }
 
 // Add runs the cluster, waits until its caches have synced, indexes them, and
-// engages it. A nil aware stands for nobody to engage it with.
+// engages the cluster. If aware is nil, it engages nothing.
 //
-// The cluster stays until the context ends, and those of all calls of
-// AddOrReplace that found it there, or Remove is called, or its Start returns.
-// Then Get no longer finds it, and the context that it was started and engaged
-// with ends. That has the values of the context given here, a
-// multicluster.Engagement among them.
+// The cluster leaves when the context ends, and also those of all calls of
+// AddOrReplace that found it there, or when Remove is called or its Start
+// returns. Then Get no longer finds it, and the context that it was started and
+// engaged with ends. That context has the values of ctx, such as a
+// multicluster.Engagement.
 //
-// After an error nothing of the cluster remains, but for a Start that does not
-// heed its context. The error is ErrClusterExists (by errors.Is) if the name is
-// taken, and context.DeadlineExceeded if WaitCacheTimeout has passed.
+// After an error nothing of the cluster remains, except a Start that does not
+// honour its context. The error is ErrClusterExists (by errors.Is) if the name
+// is taken, and context.DeadlineExceeded if WaitCacheTimeout has passed.
 func (c *Clusters[T]) Add(ctx context.Context, clusterName multicluster.ClusterName, cl T, aware multicluster.Aware) error {
 	if err := check(ctx, clusterName, cl); err != nil {
 		return err
@@ -83,15 +82,14 @@ func (c *Clusters[T]) Add(ctx context.Context, clusterName multicluster.ClusterN
 	return c.start(m, nil, aware)
 }
 
-// AddOrReplace is Add where the name may be taken: by an equal cluster, which
-// then stays, for as long as this context lives at least, or by another one,
-// which is stopped first. If an equal cluster is just being added, AddOrReplace
-// waits for that to succeed, and otherwise adds its own.
+// AddOrReplace is Add where the name may be taken. An equal cluster of that name
+// is kept, at least until this context ends; another one is stopped and
+// replaced. If an equal cluster is just being added, AddOrReplace waits for
+// that, and adds its own if it fails.
 //
-// The old cluster is given WaitCacheTimeout to stop. After that the new one
-// starts all the same, so nothing old can keep it out. If several clusters are
-// put under a name at once, one of them remains, and the calls for those that
-// it replaced while they started return an error.
+// The new cluster starts when the old one has stopped, or after WaitCacheTimeout.
+// If several clusters are added under a name at once, one of them remains, and
+// the calls for those that it replaced while they started return an error.
 func (c *Clusters[T]) AddOrReplace(ctx context.Context, clusterName multicluster.ClusterName, cl T, aware multicluster.Aware) error {
 	if err := check(ctx, clusterName, cl); err != nil {
 		return err
@@ -104,7 +102,7 @@ func (c *Clusters[T]) AddOrReplace(ctx context.Context, clusterName multicluster
 			case <-ctx.Done():
 				return fmt.Errorf("cluster %q: %w", clusterName, context.Cause(ctx))
 			}
-			if c.vouch(ctx, old) {
+			if c.own(ctx, old) {
 				return nil
 			}
 			continue
@@ -112,7 +110,7 @@ func (c *Clusters[T]) AddOrReplace(ctx context.Context, clusterName multicluster
 		m := newMember(ctx, clusterName, cl)
 		if !c.enter(ctx, m, old) {
 			m.leave(nil)
-			continue // somebody was faster: look again
+			continue // another call was faster: look again
 		}
 		if old != nil {
 			old.leave(errReplaced)
@@ -121,8 +119,8 @@ func (c *Clusters[T]) AddOrReplace(ctx context.Context, clusterName multicluster
 	}
 }
 
-// Remove stops the cluster of that name and forgets it, if there is one. It
-// does not wait for the cluster to have stopped.
+// Remove stops and removes the cluster of that name, if there is one. It does not
+// wait until the cluster has stopped.
 func (c *Clusters[T]) Remove(clusterName multicluster.ClusterName) {
 	c.mu.Lock()
 	m := c.members[clusterName]
@@ -144,7 +142,7 @@ func (c *Clusters[T]) Get(ctx context.Context, clusterName multicluster.ClusterN
 	return cl, nil
 }
 
-// GetTyped is Get for the clusters' own type.
+// GetTyped is Get with the clusters' own type.
 func (c *Clusters[T]) GetTyped(_ context.Context, clusterName multicluster.ClusterName) (T, error) {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
@@ -180,14 +178,14 @@ func (c *Clusters[T]) present(name multicluster.ClusterName) *member[T] {
 }
 
 func (c *Clusters[T]) presentLocked(name multicluster.ClusterName) *member[T] {
-	if m := c.members[name]; m != nil && m.ctx.Err() == nil && m.vouchedFor() {
+	if m := c.members[name]; m != nil && m.ctx.Err() == nil && m.owned() {
 		return m
 	}
 	return nil
 }
 
-// enter puts m in the place of old, provided that old is who is there: nobody,
-// if it is nil. The context is the first to vouch for m.
+// enter replaces old by m if old is present: nil if there is none. The context is
+// m's first owner.
 func (c *Clusters[T]) enter(ctx context.Context, m, old *member[T]) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -198,16 +196,16 @@ func (c *Clusters[T]) enter(ctx context.Context, m, old *member[T]) bool {
 		c.members = map[multicluster.ClusterName]*member[T]{}
 	}
 	c.members[m.name] = m
-	c.vouchLocked(ctx, m)
+	c.ownLocked(ctx, m)
 	return true
 }
 
-// forget makes room for others of m's name, once m has left.
+// forget removes m, which has left.
 func (c *Clusters[T]) forget(m *member[T]) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for _, v := range m.vouchers {
-		v.stop()
+	for _, o := range m.owners {
+		o.stop()
 	}
 	if c.members[m.name] == m {
 		delete(c.members, m.name)

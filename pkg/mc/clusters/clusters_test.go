@@ -17,7 +17,7 @@ import (
 	"github.com/rollcall-dev/rollcall/pkg/mc/multicluster"
 )
 
-func TestAnAddedClusterRunsIsFoundAndIsEngaged(t *testing.T) {
+func TestAdd(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *world) {
 		g := NewWithT(t)
 		eu := newFake("eu")
@@ -25,7 +25,7 @@ func TestAnAddedClusterRunsIsFoundAndIsEngaged(t *testing.T) {
 		w.engagements.then = func() { g.Expect(w.Get(t.Context(), "eu")).To(BeIdenticalTo(eu)) }
 		g.Expect(w.add("eu", eu)).To(Succeed())
 
-		synctest.Wait() // it returns when Start is about to be called
+		synctest.Wait() // add may return just before Start is called
 		g.Expect(eu.runs()).To(BeTrue())
 		g.Expect(w.GetTyped(t.Context(), "eu")).To(BeIdenticalTo(eu))
 		g.Expect(w.ClusterNames()).To(HaveExactElements(multicluster.ClusterName("eu")))
@@ -35,28 +35,7 @@ func TestAnAddedClusterRunsIsFoundAndIsEngaged(t *testing.T) {
 	})
 }
 
-// engagedContext notes the context of the last engagement.
-type engagedContext struct{ ctx context.Context }
-
-func (a *engagedContext) Engage(ctx context.Context, _ multicluster.ClusterName, _ cluster.Cluster) error {
-	a.ctx = ctx
-	return nil
-}
-
-func TestEngagementIsPassedOn(t *testing.T) {
-	inBubble(t, func(t *testing.T, w *world) {
-		g := NewWithT(t)
-		want, aware := multicluster.NewEngagement(nil), &engagedContext{}
-		ctx, leave := context.WithCancel(multicluster.WithEngagement(t.Context(), want))
-		g.Expect(w.Clusters.Add(ctx, "eu", newFake("eu"), aware)).To(Succeed())
-		g.Expect(multicluster.EngagementFrom(aware.ctx)).To(BeIdenticalTo(want))
-		leave()
-		synctest.Wait()
-		g.Expect(aware.ctx.Err()).To(HaveOccurred())
-	})
-}
-
-func TestTheZeroValueAndNewAreReadyForUse(t *testing.T) {
+func TestDefaults(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := NewWithT(t)
 		ctx, end := context.WithCancel(t.Context())
@@ -69,7 +48,7 @@ func TestTheZeroValueAndNewAreReadyForUse(t *testing.T) {
 			slow.sync.shut()
 			g.Expect(c.ClusterNames()).To(BeEmpty())
 			g.Expect(c.Indexers()).To(BeEmpty())
-			c.Remove("nobody")
+			c.Remove("unknown")
 			g.Expect(c.Add(ctx, "eu", newFake("eu"), nil)).To(Succeed())
 			g.Expect(c.AddOrReplace(ctx, "eu", newFake("eu"), nil)).To(Succeed())
 			began := time.Now()
@@ -82,7 +61,7 @@ func TestTheZeroValueAndNewAreReadyForUse(t *testing.T) {
 	})
 }
 
-func TestAClusterLeaves(t *testing.T) {
+func TestClusterLeaves(t *testing.T) {
 	for _, tc := range []struct {
 		name    string
 		leave   func(*world, *fakeCluster)
@@ -102,7 +81,7 @@ func TestAClusterLeaves(t *testing.T) {
 			reports: 1,
 		},
 		{
-			name:    "when its Start returns although nobody told it to",
+			name:    "when its Start returns",
 			leave:   func(_ *world, cl *fakeCluster) { cl.fail <- nil },
 			reports: 1,
 		},
@@ -127,28 +106,31 @@ func TestAClusterLeaves(t *testing.T) {
 	}
 }
 
-func TestAClusterHasTheValuesOfItsContextAndEndsWithItsCause(t *testing.T) {
+func TestContextOfACluster(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *world) {
 		g := NewWithT(t)
 		type key struct{}
-		ctx, leave := context.WithCancelCause(context.WithValue(w.ctx, key{}, "value"))
+		engagement := multicluster.NewEngagement(nil)
+		ctx := multicluster.WithEngagement(context.WithValue(w.ctx, key{}, "value"), engagement)
+		ctx, leave := context.WithCancelCause(ctx)
 		g.Expect(w.Add(ctx, "eu", newFake("eu"), w.engagements)).To(Succeed())
 		engaged := w.engagements.list()[0].ctx
 		g.Expect(engaged.Value(key{})).To(Equal("value"))
+		g.Expect(multicluster.EngagementFrom(engaged)).To(BeIdenticalTo(engagement))
 		leave(errFake)
 		synctest.Wait()
 		g.Expect(context.Cause(engaged)).To(MatchError(errFake))
 	})
 }
 
-func TestANameIsFreeAsSoonAsTheContextOfItsClusterHasEnded(t *testing.T) {
+func TestNameIsFreeWhenTheContextHasEnded(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *world) {
 		g := NewWithT(t)
 		first, second := newFake("eu"), newFake("eu")
 		ctx, leave := context.WithCancel(w.ctx)
 		g.Expect(w.Add(ctx, "eu", first, w.engagements)).To(Succeed())
 		leave()
-		// Nobody has had the time to clean up.
+		// Before any cleanup has run.
 		_, err := w.Get(t.Context(), "eu")
 		g.Expect(err).To(MatchError(multicluster.ErrClusterNotFound))
 		g.Expect(w.add("eu", second)).To(Succeed())
@@ -158,7 +140,7 @@ func TestANameIsFreeAsSoonAsTheContextOfItsClusterHasEnded(t *testing.T) {
 	})
 }
 
-func TestWhatCannotBeAddedLeavesNothingBehind(t *testing.T) {
+func TestAddFails(t *testing.T) {
 	for _, tc := range []struct {
 		name    string
 		arrange func(*world, *fakeCluster) *fakeCluster
@@ -201,7 +183,7 @@ func TestWhatCannotBeAddedLeavesNothingBehind(t *testing.T) {
 			err: errFake,
 		},
 		{
-			name:    "a cluster that nobody can be engaged with",
+			name:    "a cluster whose Engage fails",
 			arrange: func(w *world, cl *fakeCluster) *fakeCluster { w.engagements.fail = errFake; return cl },
 			err:     errFake,
 		},
@@ -230,7 +212,7 @@ func TestWhatCannotBeAddedLeavesNothingBehind(t *testing.T) {
 					if tc.during != nil {
 						_, err := w.Get(t.Context(), "eu")
 						g.Expect(err).To(MatchError(multicluster.ErrClusterNotReady))
-						g.Expect(w.ClusterNames()).To(BeEmpty(), "of what Get does not find")
+						g.Expect(w.ClusterNames()).To(BeEmpty(), "Get does not find it either")
 						tc.during(w, eu)
 					}
 					err := <-result
@@ -251,7 +233,7 @@ func TestWhatCannotBeAddedLeavesNothingBehind(t *testing.T) {
 	}
 }
 
-func TestANameIsTakenOnce(t *testing.T) {
+func TestErrClusterExists(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *world) {
 		g := NewWithT(t)
 		ready, starting := newFake("eu"), newFake("us")
@@ -270,7 +252,7 @@ func TestANameIsTakenOnce(t *testing.T) {
 	})
 }
 
-func TestAClusterThatHangsHoldsUpNobodyElse(t *testing.T) {
+func TestClusterHangs(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *world) {
 		g := NewWithT(t)
 		unsynced, unindexed, unstoppable := newFake("a"), newFake("b"), newFake("c")
@@ -284,7 +266,7 @@ func TestAClusterThatHangsHoldsUpNobodyElse(t *testing.T) {
 		second := inBackground(func() error { return w.add("b", unindexed) })
 		g.Expect(w.add("c", unstoppable)).To(Succeed())
 		w.Remove("c")
-		g.Expect(w.add("c", newFake("c"))).To(Succeed(), "the one before has not stopped")
+		g.Expect(w.add("c", newFake("c"))).To(Succeed(), "although the old one has not stopped")
 		g.Expect(w.add("d", newFake("d"))).To(Succeed())
 		g.Expect(w.Get(t.Context(), "d")).NotTo(BeNil())
 		w.Remove("d")

@@ -1,10 +1,11 @@
 // Copyright The Rollcall Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package clusters keeps the clusters of a provider that is written by hand.
+// Package clusters is for providers that are written by hand, and for programs
+// that look up clusters.
 //
 // [Clusters] holds clusters and runs them. A provider embeds it, which gives it
-// the methods of a multicluster.Provider, and tells it which clusters there are:
+// the methods of a multicluster.Provider, and adds the clusters that it finds:
 //
 //	type Provider struct {
 //		clusters.Clusters[cluster.Cluster]
@@ -21,12 +22,12 @@
 //		return nil
 //	}
 //
-// A cluster that cannot be reached costs the call that adds it at most
-// WaitCacheTimeout, and nobody else anything: clusters to be added independently
-// of each other are added from a goroutine each. Nothing is tried again by
-// itself; who needs retries, health checks and credentials that change under a
-// running cluster finds them in the fleet of pkg/mc/fleet.
+// A cluster that cannot be reached delays the call that adds it by at most
+// WaitCacheTimeout, and no other call: to add clusters independently of each
+// other, call from one goroutine for each. Nothing is tried again by itself. The
+// fleet of pkg/mc/fleet has retries, health probes, and credentials that change
+// under a running cluster.
 //
-// [Registry] is for the other side, for a program that uses clusters: it holds
-// those that a manager is engaged with, and runs none of them.
+// [Registry] holds the clusters that a manager is engaged with, so that a
+// program can look them up. It runs none of them.
 package clusters

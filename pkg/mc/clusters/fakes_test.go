@@ -57,7 +57,7 @@ type gate struct{ opened chan struct{} }
 func (g *gate) shut() { g.opened = make(chan struct{}) }
 func (g *gate) open() { close(g.opened) }
 
-// pass waits for the gate to open, or else for the end, and tells which it was.
+// pass waits until the gate is open, and returns false if the end comes first.
 func (g *gate) pass(end <-chan struct{}) bool {
 	if g.opened == nil {
 		return true
@@ -113,7 +113,7 @@ func (f *fakeCluster) GetConfig() *rest.Config              { return &rest.Confi
 func (f *fakeCluster) GetCache() cache.Cache                { return fakeCache{cluster: f} }
 func (f *fakeCluster) GetFieldIndexer() client.FieldIndexer { return f }
 
-// IndexField does not heed its context, as discovery does not.
+// IndexField ignores its context, as discovery does.
 func (f *fakeCluster) IndexField(_ context.Context, _ client.Object, field string, _ client.IndexerFunc) error {
 	f.index.pass(nil)
 	f.mu.Lock()
@@ -134,7 +134,7 @@ func (f fakeCache) WaitForCacheSync(ctx context.Context) bool {
 	return f.cluster.sync.pass(ctx.Done())
 }
 
-// engagements is what is told of clusters in the place of a manager.
+// engagements is an Aware that records its engagements.
 type engagements struct {
 	mu   sync.Mutex
 	all  []engagement
@@ -194,7 +194,7 @@ func (r *reports) list() []error {
 	return append([]error(nil), r.errs...)
 }
 
-// world is Clusters under test with all that is around them.
+// world is Clusters under test, with what they call.
 type world struct {
 	*clusters.Clusters[*fakeCluster]
 	engagements *engagements
@@ -203,8 +203,7 @@ type world struct {
 	end         context.CancelFunc
 }
 
-// inBubble runs a test in which time passes when everybody waits. At its end
-// nothing may run any more.
+// inBubble runs a test with synctest. At its end no goroutine may be left.
 func inBubble(t *testing.T, test func(*testing.T, *world)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {

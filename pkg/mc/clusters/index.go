@@ -16,7 +16,7 @@ import (
 	"github.com/rollcall-dev/rollcall/pkg/mc/internal/indexkey"
 )
 
-// Index is a field index, as IndexField was given it.
+// Index is a field index that was added with IndexField.
 type Index struct {
 	// Object is of the kind that is indexed.
 	Object client.Object
@@ -26,12 +26,12 @@ type Index struct {
 	Extractor client.IndexerFunc
 }
 
-// IndexField adds a field index to the cache of every cluster, those there now
-// and those to come, once each. Each cluster is given WaitCacheTimeout at most,
-// all of them at the same time.
+// IndexField adds a field index to the cache of every cluster, present and
+// future. It indexes all present clusters at the same time, and waits for each
+// of them at most WaitCacheTimeout.
 //
-// The errors of clusters that have the index not are joined. The index counts
-// as added nevertheless. It is an error to index a field twice.
+// The errors of single clusters are joined; the index counts as added
+// nevertheless. It is an error to index a field twice.
 func (c *Clusters[T]) IndexField(ctx context.Context, obj client.Object, field string, extractValue client.IndexerFunc) error {
 	index := Index{Object: obj, Field: field, Extractor: extractValue}
 	members, err := c.addIndex(index)
@@ -62,8 +62,8 @@ func (c *Clusters[T]) Indexers() []Index {
 	return slices.Clone(c.indexes)
 }
 
-// addIndex notes the index and returns the members to give it to. All others
-// get it from indexesFor.
+// addIndex adds the index and returns the members to apply it to. All others get
+// it from indexesFor.
 func (c *Clusters[T]) addIndex(index Index) ([]*member[T], error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -80,8 +80,8 @@ func (c *Clusters[T]) addIndex(index Index) ([]*member[T], error) {
 	return members, nil
 }
 
-// indexesFor returns the indexes to give to the member now. It gets those that
-// follow from IndexField.
+// indexesFor returns the indexes to apply to the member now. IndexField applies
+// those that follow.
 func (c *Clusters[T]) indexesFor(m *member[T]) []Index {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -22,7 +22,7 @@ import (
 
 var pod = &corev1.Pod{}
 
-func TestEveryIndexComesToEveryClusterOnce(t *testing.T) {
+func TestIndexField(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *world) {
 		g := NewWithT(t)
 		early, starting, late := newFake("a"), newFake("b"), newFake("c")
@@ -41,7 +41,7 @@ func TestEveryIndexComesToEveryClusterOnce(t *testing.T) {
 	})
 }
 
-func TestIndexesRacingWithClustersComeToEachOnce(t *testing.T) {
+func TestIndexFieldRacesWithAdd(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *world) {
 		g := NewWithT(t)
 		const n = 10
@@ -58,7 +58,7 @@ func TestIndexesRacingWithClustersComeToEachOnce(t *testing.T) {
 	})
 }
 
-func TestAClusterIsEngagedOnlyOnceItHasItsIndexes(t *testing.T) {
+func TestClusterIsIndexedBeforeItIsEngaged(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *world) {
 		g := NewWithT(t)
 		g.Expect(w.IndexField(t.Context(), pod, "one", nil)).To(Succeed())
@@ -71,7 +71,7 @@ func TestAClusterIsEngagedOnlyOnceItHasItsIndexes(t *testing.T) {
 	})
 }
 
-func TestAnIndexThatOneClusterCannotHaveComesToAllOthers(t *testing.T) {
+func TestIndexFieldFailsInOneCluster(t *testing.T) {
 	for _, tc := range []struct {
 		name  string
 		index string
@@ -81,7 +81,7 @@ func TestAnIndexThatOneClusterCannotHaveComesToAllOthers(t *testing.T) {
 		took  time.Duration
 	}{
 		{
-			name:  "it refuses the index",
+			name:  "it rejects the index",
 			index: "refused",
 			err:   And(MatchError(errFake), MatchError(ContainSubstring(`cluster "a"`))),
 		},
@@ -116,7 +116,7 @@ func TestAnIndexThatOneClusterCannotHaveComesToAllOthers(t *testing.T) {
 	}
 }
 
-func TestAClusterThatLeavesWhileItIsIndexedIsNoError(t *testing.T) {
+func TestClusterLeavesWhileItIsIndexed(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *world) {
 		g := NewWithT(t)
 		eu := newFake("eu")
@@ -131,7 +131,7 @@ func TestAClusterThatLeavesWhileItIsIndexedIsNoError(t *testing.T) {
 	})
 }
 
-func TestIndexersReturnsWhatWasAddedInOrder(t *testing.T) {
+func TestIndexers(t *testing.T) {
 	g := NewWithT(t)
 	c := clusters.New[*fakeCluster]()
 	extract := func(client.Object) []string { return []string{"value"} }
@@ -146,7 +146,7 @@ func TestIndexersReturnsWhatWasAddedInOrder(t *testing.T) {
 	g.Expect(indexes[1].Field).To(Equal("two"))
 }
 
-func TestAFieldOfAKindIsIndexedOnce(t *testing.T) {
+func TestIndexFieldTwice(t *testing.T) {
 	ofKind := func(kind string) client.Object {
 		u := &unstructured.Unstructured{}
 		u.SetGroupVersionKind(schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: kind})
@@ -158,11 +158,11 @@ func TestAFieldOfAKindIsIndexedOnce(t *testing.T) {
 		field          string
 		alreadyIndexed bool
 	}{
-		{name: "the same field of the same type is refused", first: &corev1.Pod{}, second: &corev1.Pod{}, field: "one", alreadyIndexed: true},
-		{name: "another field of the same type is not", first: &corev1.Pod{}, second: &corev1.Pod{}, field: "two"},
-		{name: "the same field of another type is not", first: &corev1.Pod{}, second: &corev1.Node{}, field: "one"},
-		{name: "unstructured objects count by kind: the same is refused", first: ofKind("Car"), second: ofKind("Car"), field: "one", alreadyIndexed: true},
-		{name: "unstructured objects count by kind: another is not", first: ofKind("Car"), second: ofKind("Boat"), field: "one"},
+		{name: "same field, same type", first: &corev1.Pod{}, second: &corev1.Pod{}, field: "one", alreadyIndexed: true},
+		{name: "another field, same type", first: &corev1.Pod{}, second: &corev1.Pod{}, field: "two"},
+		{name: "same field, another type", first: &corev1.Pod{}, second: &corev1.Node{}, field: "one"},
+		{name: "same field, unstructured, same kind", first: ofKind("Car"), second: ofKind("Car"), field: "one", alreadyIndexed: true},
+		{name: "same field, unstructured, another kind", first: ofKind("Car"), second: ofKind("Boat"), field: "one"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			g := NewWithT(t)

@@ -22,28 +22,28 @@ var (
 	errStopped  = errors.New("the cluster's Start has returned")
 )
 
-// member is one cluster's stay under a name.
+// member is a cluster that is held under a name.
 type member[T cluster.Cluster] struct {
 	name    multicluster.ClusterName
 	cluster T
 
-	ctx   context.Context // ends when the cluster leaves, its cause says why
+	ctx   context.Context // the member's own: ends when it leaves, with the cause
 	leave context.CancelCauseFunc
 
 	started chan struct{} // closed when the cluster's Start is called
 	stopped chan struct{} // closed when it has returned, or will not be called
-	settled chan struct{} // closed when the cluster is engaged, or has failed to be
+	settled chan struct{} // closed when the cluster has been engaged, or that has failed
 
 	// The lock of Clusters guards what follows.
-	ready    bool // found by Get
-	indexed  bool // given the indexes so far, gets those that follow
-	vouchers []*voucher
+	ready   bool // found by Get
+	indexed bool // has the indexes so far, and gets those that follow
+	owners  []*owner
 }
 
-// voucher is a context for whose time a cluster is to stay.
-type voucher struct {
-	ctx  context.Context
-	stop func() bool // has the member not be told of the context's end
+// owner is a context that keeps a member until it ends.
+type owner struct {
+	ctx  context.Context // the caller's of Add or AddOrReplace
+	stop func() bool     // ends the ownership without an effect on the member
 }
 
 func newMember[T cluster.Cluster](ctx context.Context, name multicluster.ClusterName, cl T) *member[T] {
@@ -57,46 +57,45 @@ func newMember[T cluster.Cluster](ctx context.Context, name multicluster.Cluster
 	return m
 }
 
-// vouch has m stay until the context ends at least. It returns false if m is
-// not there any more.
-func (c *Clusters[T]) vouch(ctx context.Context, m *member[T]) bool {
+// own keeps m at least until the context ends. It returns false if m has left.
+func (c *Clusters[T]) own(ctx context.Context, m *member[T]) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.presentLocked(m.name) != m {
 		return false
 	}
-	c.vouchLocked(ctx, m)
+	c.ownLocked(ctx, m)
 	return true
 }
 
-func (c *Clusters[T]) vouchLocked(ctx context.Context, m *member[T]) {
-	for _, v := range m.vouchers {
-		if v.ctx.Done() == ctx.Done() {
+func (c *Clusters[T]) ownLocked(ctx context.Context, m *member[T]) {
+	for _, o := range m.owners {
+		if o.ctx.Done() == ctx.Done() {
 			return // they end together
 		}
 	}
-	v := &voucher{ctx: ctx}
-	v.stop = context.AfterFunc(ctx, func() { c.withdraw(m, v) })
-	m.vouchers = append(m.vouchers, v)
+	o := &owner{ctx: ctx}
+	o.stop = context.AfterFunc(ctx, func() { c.disown(m, o) })
+	m.owners = append(m.owners, o)
 }
 
-// withdraw has m leave if the voucher was the last.
-func (c *Clusters[T]) withdraw(m *member[T], v *voucher) {
+// disown removes an owner of m, which leaves with the last one.
+func (c *Clusters[T]) disown(m *member[T], o *owner) {
 	c.mu.Lock()
-	m.vouchers = slices.DeleteFunc(m.vouchers, func(other *voucher) bool { return other == v })
-	last := len(m.vouchers) == 0
+	m.owners = slices.DeleteFunc(m.owners, func(other *owner) bool { return other == o })
+	last := len(m.owners) == 0
 	c.mu.Unlock()
 	if last {
-		m.leave(context.Cause(v.ctx))
+		m.leave(context.Cause(o.ctx))
 	}
 }
 
-// vouchedFor tells whether a context lives that vouches for m.
-func (m *member[T]) vouchedFor() bool {
-	return slices.ContainsFunc(m.vouchers, func(v *voucher) bool { return v.ctx.Err() == nil })
+// owned reports whether m has an owner whose context has not ended.
+func (m *member[T]) owned() bool {
+	return slices.ContainsFunc(m.owners, func(o *owner) bool { return o.ctx.Err() == nil })
 }
 
-// start makes m run after its predecessor, which may be nil, and engages it.
+// start runs m after its predecessor, which may be nil, and engages it.
 func (c *Clusters[T]) start(m, predecessor *member[T], aware multicluster.Aware) error {
 	defer close(m.settled)
 	context.AfterFunc(m.ctx, func() { c.forget(m) })
@@ -127,7 +126,7 @@ func (c *Clusters[T]) run(m, predecessor *member[T]) {
 		}
 		m.leave(cause)
 		c.forget(m)
-		c.report(m, cause, "Cluster is no longer there")
+		c.report(m, cause, "Cluster stopped")
 		return
 	}
 	if err != nil && !errors.Is(err, m.ctx.Err()) {
@@ -135,18 +134,18 @@ func (c *Clusters[T]) run(m, predecessor *member[T]) {
 	}
 }
 
-// awaitStop waits for m, which has been told to leave, as long as it may take.
+// awaitStop waits until m, which has left, has stopped, but not for ever.
 func (c *Clusters[T]) awaitStop(m *member[T]) {
 	limit := time.NewTimer(c.waitCacheTimeout())
 	defer limit.Stop()
 	select {
 	case <-m.stopped:
 	case <-limit.C:
-		c.report(m, fmt.Errorf("not stopped within %v", c.waitCacheTimeout()), "Cluster does not stop, another of its name starts beside it")
+		c.report(m, fmt.Errorf("not stopped within %v", c.waitCacheTimeout()), "Timed out stopping cluster, starting its replacement")
 	}
 }
 
-// engage waits for the cluster to become ready and tells of it.
+// engage waits until the cluster is ready, and engages it.
 func (c *Clusters[T]) engage(m *member[T], aware multicluster.Aware) error {
 	select {
 	case <-m.started:
@@ -167,7 +166,7 @@ func (c *Clusters[T]) engage(m *member[T], aware multicluster.Aware) error {
 	return context.Cause(m.ctx)
 }
 
-// prepare waits for the cluster's caches and indexes them.
+// prepare waits until the cluster's caches have synced, and indexes them.
 func (c *Clusters[T]) prepare(ctx context.Context, m *member[T]) error {
 	if !m.cluster.GetCache().WaitForCacheSync(ctx) {
 		if ctx.Err() != nil {
@@ -183,8 +182,8 @@ func (c *Clusters[T]) prepare(ctx context.Context, m *member[T]) error {
 	return nil
 }
 
-// inTime calls a function that may not heed its context, and waits for it no
-// longer than the context lives and WaitCacheTimeout allows.
+// inTime calls a function that may not honour its context. It waits for it at
+// most until the context ends or WaitCacheTimeout has passed.
 func (c *Clusters[T]) inTime(ctx context.Context, call func(context.Context) error) error {
 	limit := c.waitCacheTimeout()
 	ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("the caches are not ready within %v: %w", limit, context.DeadlineExceeded))

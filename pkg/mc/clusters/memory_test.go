@@ -14,22 +14,22 @@ import (
 	"github.com/rollcall-dev/rollcall/pkg/mc/clusters"
 )
 
-func TestNothingHoldsAClusterThatHasLeft(t *testing.T) {
+func TestClusterIsCollectedAfterItLeaves(t *testing.T) {
 	for _, tc := range []struct {
 		name string
-		stay func(context.Context, Gomega, *fakeCluster) (heldBy any)
+		hold func(context.Context, Gomega, *fakeCluster) (by any)
 	}{
 		{
-			name: "clusters whose context has ended",
-			stay: func(ctx context.Context, g Gomega, cl *fakeCluster) any {
+			name: "the context has ended",
+			hold: func(ctx context.Context, g Gomega, cl *fakeCluster) any {
 				c := clusters.New[*fakeCluster]()
 				g.Expect(c.Add(ctx, "eu", cl, nil)).To(Succeed())
 				return &c
 			},
 		},
 		{
-			name: "clusters that were replaced by another",
-			stay: func(ctx context.Context, g Gomega, cl *fakeCluster) any {
+			name: "replaced by another cluster",
+			hold: func(ctx context.Context, g Gomega, cl *fakeCluster) any {
 				c := clusters.New[*fakeCluster]()
 				g.Expect(c.Add(ctx, "eu", cl, nil)).To(Succeed())
 				g.Expect(c.AddOrReplace(context.WithoutCancel(ctx), "eu", newFake("other"), nil)).To(Succeed())
@@ -38,8 +38,8 @@ func TestNothingHoldsAClusterThatHasLeft(t *testing.T) {
 			},
 		},
 		{
-			name: "contexts that vouched for it before it was removed",
-			stay: func(ctx context.Context, g Gomega, cl *fakeCluster) any {
+			name: "removed while another owner's context lives",
+			hold: func(ctx context.Context, g Gomega, cl *fakeCluster) any {
 				lives, cancel := context.WithCancel(context.WithoutCancel(ctx))
 				c := clusters.New[*fakeCluster]()
 				g.Expect(c.Add(ctx, "eu", cl, nil)).To(Succeed())
@@ -49,8 +49,8 @@ func TestNothingHoldsAClusterThatHasLeft(t *testing.T) {
 			},
 		},
 		{
-			name: "a registry whose engagement has ended",
-			stay: func(ctx context.Context, g Gomega, cl *fakeCluster) any {
+			name: "the engagement with a registry has ended",
+			hold: func(ctx context.Context, g Gomega, cl *fakeCluster) any {
 				r := clusters.NewRegistry[*fakeCluster]()
 				g.Expect(r.Engage(ctx, "eu", cl)).To(Succeed())
 				return r
@@ -62,7 +62,7 @@ func TestNothingHoldsAClusterThatHasLeft(t *testing.T) {
 			ctx, leave := context.WithCancel(t.Context())
 			cl := newFake("eu")
 			held := weak.Make(cl)
-			by := tc.stay(ctx, g, cl)
+			by := tc.hold(ctx, g, cl)
 			leave()
 			g.Eventually(func() bool { runtime.GC(); return held.Value() == nil }).Should(BeTrue())
 			runtime.KeepAlive(by)

@@ -20,8 +20,8 @@ import (
 	"github.com/rollcall-dev/rollcall/pkg/mc/multicluster"
 )
 
-// The clusters are those of controller-runtime, at API servers in memory.
-func TestRealClustersAreIndexedAndReplaced(t *testing.T) {
+// The clusters are controller-runtime's, with in-process API servers.
+func TestRealClusters(t *testing.T) {
 	g := NewWithT(t)
 	servers := mctest.NewFleet(t, 2)
 	for _, server := range servers.Clusters() {
@@ -67,7 +67,7 @@ func TestRealClustersAreIndexedAndReplaced(t *testing.T) {
 	g.Eventually(func() int { return servers.Cluster(1).OpenWatches("configmaps") }).Should(BeZero())
 }
 
-func TestAServerThatDoesNotAnswerCostsItsOwnTimeAlone(t *testing.T) {
+func TestServerHangs(t *testing.T) {
 	g := NewWithT(t)
 	servers := mctest.NewFleet(t, 2)
 	all := make([]cluster.Cluster, servers.Len())
@@ -89,7 +89,7 @@ func TestAServerThatDoesNotAnswerCostsItsOwnTimeAlone(t *testing.T) {
 	g.Expect(<-hanging).To(MatchError(context.DeadlineExceeded))
 	g.Expect(c.ClusterNames()).To(HaveExactElements(multicluster.ClusterName("answering")))
 
-	// Discovery does not heed contexts. It goes on until it has an answer.
+	// Discovery ignores contexts: let it end.
 	servers.Cluster(0).Clear()
 	_, err := all[0].GetRESTMapper().RESTMapping(schema.GroupKind{Kind: "Pod"})
 	g.Expect(err).NotTo(HaveOccurred())

@@ -16,43 +16,43 @@ import (
 	"github.com/rollcall-dev/rollcall/pkg/mc/multicluster"
 )
 
-// Registry holds clusters that somebody else runs, so that a program can look
-// them up. Added to a multi-cluster manager, it holds the clusters that the
-// manager is engaged with:
+// Registry holds clusters for a program to look up. It does not run them. Added
+// to a multi-cluster manager, it holds the clusters that the manager is engaged
+// with:
 //
 //	registry := clusters.NewRegistry[cluster.Cluster]()
 //	err := mgr.Add(registry)
 //	…
 //	err = registry.ForEach(func(name multicluster.ClusterName, cl cluster.Cluster) error { … })
 //
-// The zero value is ready for use. It must not be copied once it is used. All
+// The zero value is ready for use. It must not be copied after first use. All
 // methods may be called from any goroutine.
 type Registry[T cluster.Cluster] struct {
-	// EqualClusters tells AddOrReplace and RemoveIfEqual whether two clusters
-	// are the same. It is set before use, and may be called from any goroutine.
-	// Defaults to the function of that name.
+	// EqualClusters reports to AddOrReplace and RemoveIfEqual whether two
+	// clusters are the same. It is set before use, and may be called from any
+	// goroutine. Defaults to the function of that name.
 	EqualClusters func(a, b T) bool
 
-	mu      sync.RWMutex // guards what follows; not held during a call of others' code
+	mu      sync.RWMutex // guards what follows; not held while code of others is called
 	entries map[multicluster.ClusterName]*entry[T]
 }
 
 var _ multicluster.Aware = &Registry[cluster.Cluster]{}
 
-// entry is one cluster's stay in a registry.
+// entry is a cluster in a registry.
 type entry[T cluster.Cluster] struct {
-	ctx     context.Context // ends the stay; nil if only Remove does
+	ctx     context.Context // of the engagement: removes the entry when it ends; nil if there is none
 	cluster T
 }
 
-// NewRegistry returns a registry that holds no clusters.
+// NewRegistry returns an empty registry.
 func NewRegistry[T cluster.Cluster]() *Registry[T] {
 	return &Registry[T]{EqualClusters: EqualClusters[T]}
 }
 
-// Add puts the cluster into the registry until it is removed: the context is
-// only asked whether it has ended. The error is ErrClusterExists (by errors.Is)
-// if the name is taken.
+// Add adds the cluster until it is removed. It fails if the context has ended
+// before the call. The error is ErrClusterExists (by errors.Is) if the name is
+// taken.
 func (r *Registry[T]) Add(ctx context.Context, name multicluster.ClusterName, cl T) error {
 	if err := check(ctx, name, cl); err != nil {
 		return err
@@ -63,9 +63,8 @@ func (r *Registry[T]) Add(ctx context.Context, name multicluster.ClusterName, cl
 	return nil
 }
 
-// AddOrReplace is Add where the name may be taken: by an equal cluster, which
-// then stays, until it is removed even if it was engaged, or by another one,
-// which is replaced.
+// AddOrReplace is Add where the name may be taken. An equal cluster is kept until
+// it is removed, also if it was engaged; another one is replaced.
 func (r *Registry[T]) AddOrReplace(ctx context.Context, name multicluster.ClusterName, cl T) error {
 	if err := check(ctx, name, cl); err != nil {
 		return err
@@ -81,9 +80,8 @@ func (r *Registry[T]) AddOrReplace(ctx context.Context, name multicluster.Cluste
 	}
 }
 
-// Engage puts the cluster into the registry until the context ends, in the
-// place of any other of its name. It is an error if the cluster is not of the
-// registry's type.
+// Engage adds the cluster until the context ends. It replaces any other of its
+// name. It is an error if the cluster is not of the registry's type.
 func (r *Registry[T]) Engage(ctx context.Context, name multicluster.ClusterName, cl cluster.Cluster) error {
 	typed, ok := cl.(T)
 	if !ok {
@@ -100,22 +98,21 @@ func (r *Registry[T]) Engage(ctx context.Context, name multicluster.ClusterName,
 	return nil
 }
 
-// Start blocks until the context ends. It makes the registry something that a
-// manager can run. Clusters stay as they are.
+// Start blocks until the context ends, so that a manager can run the registry.
 func (r *Registry[T]) Start(ctx context.Context) error {
 	<-ctx.Done()
 	return nil
 }
 
-// Remove takes the cluster of that name out of the registry, if there is one.
+// Remove removes the cluster of that name, if there is one.
 func (r *Registry[T]) Remove(name multicluster.ClusterName) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	delete(r.entries, name)
 }
 
-// RemoveIfEqual takes the cluster of that name out of the registry if it is
-// equal to the given one, and never another that took its place.
+// RemoveIfEqual removes the cluster of that name if it is equal to cl, and never
+// another one that has replaced it.
 func (r *Registry[T]) RemoveIfEqual(name multicluster.ClusterName, cl T) {
 	for {
 		old := r.entry(name)
@@ -135,7 +132,7 @@ func (r *Registry[T]) Get(ctx context.Context, name multicluster.ClusterName) (c
 	return cl, nil
 }
 
-// GetTyped is Get for the registry's own type.
+// GetTyped is Get with the registry's own type.
 func (r *Registry[T]) GetTyped(_ context.Context, name multicluster.ClusterName) (T, error) {
 	e := r.entry(name)
 	if e == nil {
@@ -149,7 +146,7 @@ func (r *Registry[T]) ClusterNames() []multicluster.ClusterName {
 	return slices.Sorted(maps.Keys(r.snapshot()))
 }
 
-// ForEach calls the function for every cluster there is at the time of the
+// ForEach calls the function for every cluster that is present at the time of the
 // call, in the order of their names. It stops at the first error, which it
 // returns. The function may use the registry.
 func (r *Registry[T]) ForEach(fn func(name multicluster.ClusterName, cl T) error) error {
@@ -162,7 +159,7 @@ func (r *Registry[T]) ForEach(fn func(name multicluster.ClusterName, cl T) error
 	return nil
 }
 
-// entry returns the entry of that name whose stay has not ended, or nil.
+// entry returns the present entry of that name, or nil.
 func (r *Registry[T]) entry(name multicluster.ClusterName) *entry[T] {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
@@ -177,8 +174,7 @@ func (r *Registry[T]) snapshot() map[multicluster.ClusterName]*entry[T] {
 	return present
 }
 
-// replace puts next in the place of old, provided that old is who is there.
-// Nil stands for nobody.
+// replace replaces old by next if old is present. Nil stands for none.
 func (r *Registry[T]) replace(name multicluster.ClusterName, old, next *entry[T]) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -200,7 +196,7 @@ func (r *Registry[T]) putLocked(name multicluster.ClusterName, e *entry[T]) {
 	r.entries[name] = e
 }
 
-// present returns the entry, or nil if its stay has ended.
+// present returns the entry, or nil if its engagement has ended.
 func (e *entry[T]) present() *entry[T] {
 	if e == nil || e.ctx != nil && e.ctx.Err() != nil {
 		return nil

@@ -20,7 +20,7 @@ import (
 
 var _ mcmanager.Runnable = &clusters.Registry[cluster.Cluster]{}
 
-func TestTheRegistryHoldsClustersUntilTheyAreRemoved(t *testing.T) {
+func TestRegistry(t *testing.T) {
 	for _, r := range []*clusters.Registry[*fakeCluster]{{}, clusters.NewRegistry[*fakeCluster]()} {
 		g := NewWithT(t)
 		ctx, cancel := context.WithCancel(t.Context())
@@ -28,7 +28,7 @@ func TestTheRegistryHoldsClustersUntilTheyAreRemoved(t *testing.T) {
 		g.Expect(r.ClusterNames()).To(BeEmpty())
 		g.Expect(r.Add(ctx, "us", us)).To(Succeed())
 		g.Expect(r.Add(ctx, "eu", eu)).To(Succeed())
-		cancel() // the context of Add is not that of the cluster
+		cancel() // without an effect on the clusters
 
 		g.Expect(r.Get(t.Context(), "eu")).To(BeIdenticalTo(eu))
 		g.Expect(r.GetTyped(t.Context(), "us")).To(BeIdenticalTo(us))
@@ -36,7 +36,7 @@ func TestTheRegistryHoldsClustersUntilTheyAreRemoved(t *testing.T) {
 		g.Expect(eu.starts()).To(BeZero())
 
 		r.Remove("eu")
-		r.Remove("nobody")
+		r.Remove("unknown")
 		_, err := r.Get(t.Context(), "eu")
 		g.Expect(err).To(MatchError(multicluster.ErrClusterNotFound))
 		_, err = r.GetTyped(t.Context(), "eu")
@@ -45,7 +45,7 @@ func TestTheRegistryHoldsClustersUntilTheyAreRemoved(t *testing.T) {
 	}
 }
 
-func TestWhatTheRegistryRefuses(t *testing.T) {
+func TestRegistryErrors(t *testing.T) {
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
 	for _, tc := range []struct {
@@ -73,7 +73,7 @@ func TestWhatTheRegistryRefuses(t *testing.T) {
 			err: ContainSubstring("must not be nil"),
 		},
 		{
-			name: "to add for somebody who has gone",
+			name: "to add with a context that has ended",
 			call: func(_ context.Context, r *clusters.Registry[*fakeCluster]) error {
 				return r.Add(ended, "us", newFake("us"))
 			},
@@ -106,7 +106,7 @@ func TestWhatTheRegistryRefuses(t *testing.T) {
 	}
 }
 
-func TestTheRegistryReplacesAndRemovesByEquality(t *testing.T) {
+func TestRegistryEquality(t *testing.T) {
 	g := NewWithT(t)
 	r := &clusters.Registry[*fakeCluster]{}
 	first, equal, other := newFake("a"), newFake("a"), newFake("b")
@@ -117,14 +117,14 @@ func TestTheRegistryReplacesAndRemovesByEquality(t *testing.T) {
 	g.Expect(r.Get(t.Context(), "eu")).To(BeIdenticalTo(other))
 
 	r.RemoveIfEqual("eu", first)
-	r.RemoveIfEqual("nobody", first)
+	r.RemoveIfEqual("unknown", first)
 	g.Expect(r.Get(t.Context(), "eu")).To(BeIdenticalTo(other))
 	r.EqualClusters = func(_, _ *fakeCluster) bool { return true }
 	r.RemoveIfEqual("eu", first)
 	g.Expect(r.ClusterNames()).To(BeEmpty())
 }
 
-func TestAnEngagedClusterIsRegisteredUntilItLeaves(t *testing.T) {
+func TestRegistryEngage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := NewWithT(t)
 		r := clusters.NewRegistry[cluster.Cluster]()
@@ -134,7 +134,7 @@ func TestAnEngagedClusterIsRegisteredUntilItLeaves(t *testing.T) {
 		g.Expect(r.Get(t.Context(), "eu")).To(BeIdenticalTo(eu))
 
 		leave()
-		// Nobody has had the time to clean up.
+		// Before any cleanup has run.
 		_, err := r.Get(t.Context(), "eu")
 		g.Expect(err).To(MatchError(multicluster.ErrClusterNotFound))
 		g.Expect(r.ClusterNames()).To(BeEmpty())
@@ -144,7 +144,7 @@ func TestAnEngagedClusterIsRegisteredUntilItLeaves(t *testing.T) {
 	})
 }
 
-func TestTheEndOfAnEngagementDoesNotEndTheOneAfterIt(t *testing.T) {
+func TestRegistryEngageAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := NewWithT(t)
 		r := clusters.NewRegistry[cluster.Cluster]()
@@ -162,7 +162,7 @@ func TestTheEndOfAnEngagementDoesNotEndTheOneAfterIt(t *testing.T) {
 	})
 }
 
-func TestAnEngagedClusterThatIsAddedStaysAlthoughTheEngagementEnds(t *testing.T) {
+func TestRegistryAddAfterEngage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := NewWithT(t)
 		r := clusters.NewRegistry[*fakeCluster]()
@@ -178,7 +178,7 @@ func TestAnEngagedClusterThatIsAddedStaysAlthoughTheEngagementEnds(t *testing.T)
 	})
 }
 
-func TestForEachVisitsInOrderAndStopsAtTheFirstError(t *testing.T) {
+func TestRegistryForEach(t *testing.T) {
 	g := NewWithT(t)
 	r := clusters.NewRegistry[*fakeCluster]()
 	for _, name := range []multicluster.ClusterName{"c", "a", "b"} {
@@ -187,7 +187,7 @@ func TestForEachVisitsInOrderAndStopsAtTheFirstError(t *testing.T) {
 	var visited []string
 	err := r.ForEach(func(name multicluster.ClusterName, cl *fakeCluster) error {
 		visited = append(visited, cl.host)
-		r.Remove("c") // the registry may be used meanwhile
+		r.Remove("c") // the function may use the registry
 		if name == "b" {
 			return errFake
 		}
@@ -198,7 +198,7 @@ func TestForEachVisitsInOrderAndStopsAtTheFirstError(t *testing.T) {
 	g.Expect(r.ForEach(func(multicluster.ClusterName, *fakeCluster) error { return nil })).To(Succeed())
 }
 
-func TestTheRegistryRunsUntilItsContextEnds(t *testing.T) {
+func TestRegistryStart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := NewWithT(t)
 		var runnable manager.Runnable = clusters.NewRegistry[cluster.Cluster]()
@@ -210,7 +210,7 @@ func TestTheRegistryRunsUntilItsContextEnds(t *testing.T) {
 	})
 }
 
-func TestRacingCallsOfTheRegistryAgreeOnOneCluster(t *testing.T) {
+func TestRegistryRace(t *testing.T) {
 	g := NewWithT(t)
 	r := clusters.NewRegistry[*fakeCluster]()
 	var racing sync.WaitGroup

@@ -16,7 +16,7 @@ import (
 	"github.com/rollcall-dev/rollcall/pkg/mc/multicluster"
 )
 
-func TestAnEqualClusterReplacesNothing(t *testing.T) {
+func TestEqualClusterIsKept(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *world) {
 		g := NewWithT(t)
 		first, equal := newFake("host"), newFake("host")
@@ -24,21 +24,21 @@ func TestAnEqualClusterReplacesNothing(t *testing.T) {
 		g.Expect(w.addOrReplace("eu", equal)).To(Succeed())
 
 		g.Expect(w.Get(t.Context(), "eu")).To(BeIdenticalTo(first))
-		synctest.Wait() // it returns when Start is about to be called
+		synctest.Wait() // add may return just before Start is called
 		g.Expect(first.runs()).To(BeTrue())
 		g.Expect(equal.starts()).To(BeZero())
 		g.Expect(w.engagements.list()).To(HaveLen(1))
 	})
 }
 
-func TestAClusterStaysUntilTheLastContextEndsForWhichItWasAdded(t *testing.T) {
+func TestClusterLeavesWithItsLastOwner(t *testing.T) {
 	for _, tc := range []struct {
 		name string
-		// ends are those of the first context and the second, in this order.
+		// first and second are the owners whose contexts end, in this order.
 		first, second int
 	}{
-		{"the second one's", 0, 1},
-		{"the first one's", 1, 0},
+		{"the second owner ends last", 0, 1},
+		{"the first owner ends last", 1, 0},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			inBubble(t, func(t *testing.T, w *world) {
@@ -49,7 +49,7 @@ func TestAClusterStaysUntilTheLastContextEndsForWhichItWasAdded(t *testing.T) {
 					var ctx context.Context
 					ctx, leave[i] = context.WithCancel(w.ctx)
 					g.Expect(w.AddOrReplace(ctx, "eu", same, w.engagements)).To(Succeed())
-					g.Expect(w.AddOrReplace(ctx, "eu", newFake("host"), w.engagements)).To(Succeed(), "counts once")
+					g.Expect(w.AddOrReplace(ctx, "eu", newFake("host"), w.engagements)).To(Succeed(), "the same owner again")
 				}
 				leave[tc.first]()
 				synctest.Wait()
@@ -67,7 +67,7 @@ func TestAClusterStaysUntilTheLastContextEndsForWhichItWasAdded(t *testing.T) {
 	}
 }
 
-// askedContext counts who wants to be told of its end, which does not come.
+// askedContext counts the calls of its AfterFunc. It does not end.
 type askedContext struct {
 	context.Context
 	done  chan struct{}
@@ -81,7 +81,7 @@ func (c *askedContext) AfterFunc(func()) (stop func() bool) {
 	return func() bool { return true }
 }
 
-func TestAContextForWhichAClusterIsAddedAgainAndAgainIsHeldOnce(t *testing.T) {
+func TestOwnerIsAddedOnce(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *world) {
 		g := NewWithT(t)
 		ctx := &askedContext{Context: context.Background(), done: make(chan struct{})}
@@ -93,7 +93,7 @@ func TestAContextForWhichAClusterIsAddedAgainAndAgainIsHeldOnce(t *testing.T) {
 	})
 }
 
-func TestAContextThatGivesUpWaitingForAnEqualClusterDoesNotKeepIt(t *testing.T) {
+func TestWaitingCallDoesNotOwn(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *world) {
 		g := NewWithT(t)
 		first := newFake("host")
@@ -112,7 +112,7 @@ func TestAContextThatGivesUpWaitingForAnEqualClusterDoesNotKeepIt(t *testing.T) 
 	})
 }
 
-func TestEqualityIsWhatTheProviderSaysItIs(t *testing.T) {
+func TestEqualClustersOption(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *world) {
 		g := NewWithT(t)
 		w.EqualClusters = func(a, b *fakeCluster) bool { return a.host[:2] == b.host[:2] }
@@ -125,7 +125,7 @@ func TestEqualityIsWhatTheProviderSaysItIs(t *testing.T) {
 	})
 }
 
-func TestTheOldClusterIsStoppedBeforeTheNewOneStarts(t *testing.T) {
+func TestReplace(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *world) {
 		g := NewWithT(t)
 		old, successor := newFake("old"), newFake("new")
@@ -147,7 +147,7 @@ func TestTheOldClusterIsStoppedBeforeTheNewOneStarts(t *testing.T) {
 	})
 }
 
-func TestAnOldClusterThatDoesNotStopIsReportedAndCannotKeepOutTheNewOne(t *testing.T) {
+func TestReplacedClusterDoesNotStop(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *world) {
 		g := NewWithT(t)
 		old, successor := newFake("old"), newFake("new")
@@ -159,7 +159,7 @@ func TestAnOldClusterThatDoesNotStopIsReportedAndCannotKeepOutTheNewOne(t *testi
 		g.Expect(time.Since(began)).To(Equal(10 * time.Second))
 		g.Expect(w.reports.list()).To(HaveExactElements(MatchError(ContainSubstring("not stopped within 10s"))))
 
-		// Its end, whenever that comes, is not taken for the new one's.
+		// Its end does not affect the new one.
 		old.start.open()
 		synctest.Wait()
 		g.Expect(w.Get(t.Context(), "eu")).To(BeIdenticalTo(successor))
@@ -167,28 +167,28 @@ func TestAnOldClusterThatDoesNotStopIsReportedAndCannotKeepOutTheNewOne(t *testi
 	})
 }
 
-func TestAnEqualClusterThatIsStartingIsWaitedFor(t *testing.T) {
+func TestEqualClusterIsStarting(t *testing.T) {
 	for _, tc := range []struct {
 		name     string
 		outcome  func(*world, *fakeCluster)
 		replaced bool
 	}{
 		{
-			name:    "and stays if it succeeds",
+			name:    "and succeeds",
 			outcome: func(_ *world, first *fakeCluster) { first.sync.open() },
 		},
 		{
-			name:     "and is replaced if its Start fails",
+			name:     "and its Start fails",
 			outcome:  func(_ *world, first *fakeCluster) { first.fail <- errFake },
 			replaced: true,
 		},
 		{
-			name:     "and is replaced if its caches do not sync in time",
+			name:     "and its caches do not sync in time",
 			outcome:  func(*world, *fakeCluster) { time.Sleep(10 * time.Second) },
 			replaced: true,
 		},
 		{
-			name:     "and is replaced if it is removed",
+			name:     "and is removed",
 			outcome:  func(w *world, _ *fakeCluster) { w.Remove("eu") },
 			replaced: true,
 		},
@@ -218,22 +218,7 @@ func TestAnEqualClusterThatIsStartingIsWaitedFor(t *testing.T) {
 	}
 }
 
-func TestWhoWaitsForAnEqualClusterGivesUpWithItsOwnContext(t *testing.T) {
-	inBubble(t, func(t *testing.T, w *world) {
-		g := NewWithT(t)
-		first := newFake("host")
-		first.sync.shut()
-		one := inBackground(func() error { return w.addOrReplace("eu", first) })
-		ctx, cancel := context.WithTimeout(w.ctx, time.Second)
-		defer cancel()
-		g.Expect(w.AddOrReplace(ctx, "eu", newFake("host"), nil)).To(MatchError(context.DeadlineExceeded))
-
-		first.sync.open()
-		g.Expect(<-one).To(Succeed())
-	})
-}
-
-func TestOfAChainOfReplacementsTheLastRemains(t *testing.T) {
+func TestChainOfReplacements(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *world) {
 		g := NewWithT(t)
 		first, second, third := newFake("1"), newFake("2"), newFake("3")
@@ -253,7 +238,7 @@ func TestOfAChainOfReplacementsTheLastRemains(t *testing.T) {
 	})
 }
 
-func TestRacingReplacementsLeaveExactlyOneCluster(t *testing.T) {
+func TestReplacementsRace(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *world) {
 		g := NewWithT(t)
 		const rounds, racers = 20, 8
@@ -279,14 +264,14 @@ func TestRacingReplacementsLeaveExactlyOneCluster(t *testing.T) {
 	})
 }
 
-func TestAReplacementThatRacesWithTheEndOfTheOldClusterIsNotLost(t *testing.T) {
+func TestReplacementRacesWithTheEnd(t *testing.T) {
 	for _, tc := range []struct {
 		name string
 		end  func(*world, *fakeCluster, context.CancelFunc)
 	}{
 		{"its context ends", func(_ *world, _ *fakeCluster, leave context.CancelFunc) { leave() }},
 		{"its Start fails", func(_ *world, old *fakeCluster, leave context.CancelFunc) { close(old.fail) }},
-		{"it is replaced meanwhile", func(w *world, _ *fakeCluster, _ context.CancelFunc) {
+		{"it is replaced at the same time", func(w *world, _ *fakeCluster, _ context.CancelFunc) {
 			_ = w.addOrReplace("eu", newFake("new"))
 		}},
 	} {

@@ -32,10 +32,9 @@ import (
 type Controller = TypedController[mcreconcile.Request]
 
 // Options are those of controller-runtime's controllers. All of them have the
-// effect that they have there. NewQueue defaults to a FairQueue with a cap: once
-// the controller has been given a source of many clusters, that of their own
-// coming and going included, and the manager has a provider of them, no cluster
-// holds all of the workers.
+// effect that they have there. NewQueue defaults to a FairQueue with a cap: if
+// the manager has a provider and the controller a source of many clusters, their
+// lifecycle included, no cluster holds all of the workers.
 type Options = controller.TypedOptions[mcreconcile.Request]
 
 // TypedController reconciles requests of any ClusterAware type.
@@ -44,9 +43,8 @@ type TypedController[request mcreconcile.ClusterAware[request]] interface {
 	multicluster.Aware
 
 	// MultiClusterWatch watches the source in every cluster that the controller
-	// is engaged with, those there now and those to come. Watch, in contrast,
-	// starts one source once, whatever clusters there are. Both may be called
-	// from any goroutine, also while the controller runs.
+	// is engaged with, present and future. Watch, in contrast, starts one source
+	// once. Both may be called from any goroutine, also while the controller runs.
 	MultiClusterWatch(src mcsource.TypedSource[client.Object, request]) error
 }
 
@@ -108,7 +106,7 @@ func NewTypedUnmanaged[request mcreconcile.ClusterAware[request]](name string, m
 		return nil, err
 	}
 	c.TypedController = inner
-	// The first source to be started is how the controller learns that it runs.
+	// This source hands over the queue when the controller starts its sources.
 	if err := inner.Watch(&starter[request]{controller: c}); err != nil {
 		return nil, err
 	}
@@ -118,41 +116,36 @@ func NewTypedUnmanaged[request mcreconcile.ClusterAware[request]](name string, m
 // defaultCacheSyncTimeout is controller-runtime's.
 const defaultCacheSyncTimeout = 2 * time.Minute
 
+// mcController implements TypedController. Unlike the inner controller it starts
+// a source once for each cluster.
 type mcController[request mcreconcile.ClusterAware[request]] struct {
 	controller.TypedController[request]
 	name           string
 	syncTimeout    time.Duration
 	withPriorities bool
-	maxPerCluster  int // how many workers one cluster may hold if there may be others; 0 for no bound
+	maxPerCluster  int // how many workers one of many clusters may hold; 0 for no cap
 
-	// running counts the goroutines that start sources.
-	running sync.WaitGroup
+	running sync.WaitGroup // counts the goroutines that start sources
 
 	mu          sync.RWMutex // guards what follows; held during calls of the queue, which never block
 	sources     []mcsource.TypedSource[client.Object, request]
 	engagements map[multicluster.ClusterName]*engagement[request]
-	// clusters is the queue where that knows clusters, nil otherwise. It is
-	// set before queue.
-	clusters clusterQueue
-	// addFromSource is how sources enqueue, where that is not queue's AddWithOpts.
+	watchers    []sources.ClusterWatcher
+	awaited     []sources.Awaited // whose end Start waits for
+	parked      parked[request]
+	// clusters is the queue if it is a clusterQueue. It is set before queue.
+	clusters clusterQueue[request]
+	// addFromSource is how sources enqueue.
 	addFromSource addFunc[request]
-	// watchers are told of engagements.
-	watchers []sources.ClusterWatcher
-	// parked has the requests that wait for a cluster to be engaged.
-	parked parked[request]
-	// queue is what sources enqueue to. It is nil until they may be started, on
-	// the leader or for a warm-up.
+	// queue is nil until sources may be started, on the leader or for a warm-up.
 	queue   priorityqueue.PriorityQueue[request]
 	stopped bool
-	// onStop has what ends with the controller: its contexts and its metrics.
-	onStop []func()
-	// awaited are the sources of Watch that are waited for.
-	awaited []sources.Awaited
+	onStop  []func() // called by stop
 }
 
 var _ manager.LeaderElectionRunnable = &mcController[mcreconcile.Request]{}
 
-// NeedLeaderElection tells the manager whether to wait for the election.
+// NeedLeaderElection implements manager.LeaderElectionRunnable.
 func (c *mcController[request]) NeedLeaderElection() bool {
 	if inner, ok := c.TypedController.(manager.LeaderElectionRunnable); ok {
 		return inner.NeedLeaderElection()
@@ -160,8 +153,7 @@ func (c *mcController[request]) NeedLeaderElection() bool {
 	return true
 }
 
-// Warmup starts the sources before the election where the controller is to be
-// warmed up.
+// Warmup starts the sources before the election if EnableWarmup is set.
 func (c *mcController[request]) Warmup(ctx context.Context) error {
 	inner, ok := c.TypedController.(interface{ Warmup(context.Context) error })
 	if !ok {
@@ -170,8 +162,8 @@ func (c *mcController[request]) Warmup(ctx context.Context) error {
 	return inner.Warmup(c.untilStop(ctx))
 }
 
-// Start runs the controller until the context ends. When it returns, no source
-// of a cluster is waited for or adds requests any more, and no Reconcile runs.
+// Start runs the controller until the context ends. When it returns, no source is
+// starting or adds requests, and no Reconcile runs.
 func (c *mcController[request]) Start(ctx context.Context) error {
 	defer c.wait()
 	defer c.stop()
@@ -187,7 +179,7 @@ func (c *mcController[request]) untilStop(ctx context.Context) context.Context {
 	return ctx
 }
 
-// wait returns when all has ended that runs for the controller, after stop.
+// wait waits for the goroutines of the controller, after stop.
 func (c *mcController[request]) wait() {
 	c.running.Wait()
 	c.mu.RLock()
@@ -198,7 +190,7 @@ func (c *mcController[request]) wait() {
 	}
 }
 
-// Watch starts a source once, and tells it of engagements if it is a
+// Watch starts a source once, and notifies it of engagements if it is a
 // ClusterWatcher.
 func (c *mcController[request]) Watch(src source.TypedSource[request]) error {
 	if err := c.TypedController.Watch(src); err != nil {
@@ -236,14 +228,14 @@ func (c *mcController[request]) MultiClusterWatch(src mcsource.TypedSource[clien
 
 func (c *mcController[request]) Engage(ctx context.Context, name multicluster.ClusterName, cl cluster.Cluster) error {
 	e := newEngagement(ctx, c, name, cl)
-	e.shared.Join(e.ctx, e) // first: no worker may take requests of a cluster that does not answer
+	e.shared.Join(e.ctx, e) // first, so that no worker takes requests of an unhealthy cluster
 	if !c.engage(e) {
 		e.cancel()
 	}
 	return nil
 }
 
-// engage adds the engagement, unless it has ended or is there already.
+// engage adds the engagement, unless it has ended or exists already.
 func (c *mcController[request]) engage(e *engagement[request]) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -277,7 +269,8 @@ func (c *mcController[request]) holdUnhealthyLocked(e *engagement[request]) {
 	}
 }
 
-// start is called once, when sources may be started. They stop with the context.
+// start starts the sources of all clusters. They stop when the context ends. It is
+// called once.
 func (c *mcController[request]) start(ctx context.Context, q priorityqueue.PriorityQueue[request]) {
 	context.AfterFunc(ctx, c.stop)
 	c.mu.Lock()
@@ -311,7 +304,7 @@ func (c *mcController[request]) disengage(e *engagement[request]) {
 	c.disengageLocked(e)
 }
 
-// disengageLocked undoes the engagement, unless that has been done.
+// disengageLocked ends the engagement, unless it has ended already.
 func (c *mcController[request]) disengageLocked(e *engagement[request]) {
 	if c.engagements[e.name] != e {
 		return
@@ -327,13 +320,13 @@ func (c *mcController[request]) disengageLocked(e *engagement[request]) {
 	}
 }
 
-// stop ends all engagements for good.
+// stop ends all engagements. No others begin.
 func (c *mcController[request]) stop() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.stopped = true
-	for _, end := range c.onStop {
-		end()
+	for _, f := range c.onStop {
+		f()
 	}
 	c.onStop = nil
 	for _, e := range c.engagements {
@@ -341,13 +334,12 @@ func (c *mcController[request]) stop() {
 	}
 }
 
-// dropped tells whether the cluster of a request that a worker has was engaged
-// when it got it and has left since. It says no where the queue does not know.
+// dropped reports whether the cluster of a request has left since a worker got
+// the request. It returns false if the queue is no clusterQueue.
 func (c *mcController[request]) dropped(req request) bool {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
-	q, ok := c.clusters.(droppingQueue[request])
-	return ok && q.Dropped(req)
+	return c.clusters != nil && c.clusters.Dropped(req)
 }
 
 // engagement returns the engagement of that name, nil if there is none, and
@@ -359,8 +351,8 @@ func (c *mcController[request]) engagement(name multicluster.ClusterName) (e *en
 	return e, e != nil && len(e.unsynced) == 0
 }
 
-// starter is a source without events. The controller starts it with all
-// others, which hands us the context and the queue for sources.
+// starter is a source without events. controller-runtime's controller starts it
+// with all others, and so hands over the context and the queue for sources.
 type starter[request mcreconcile.ClusterAware[request]] struct {
 	controller *mcController[request]
 }

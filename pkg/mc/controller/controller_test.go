@@ -14,7 +14,6 @@ import (
 	. "github.com/onsi/gomega"
 	"go.uber.org/goleak"
 	"k8s.io/client-go/util/workqueue"
-	"sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	mccontext "github.com/rollcall-dev/rollcall/pkg/mc/context"
@@ -24,7 +23,7 @@ import (
 	mcreconcile "github.com/rollcall-dev/rollcall/pkg/mc/reconcile"
 )
 
-func TestRequestsWaitUntilAllSourcesOfTheirClusterHaveSynced(t *testing.T) {
+func TestRequestsWaitForSync(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := NewWithT(t)
 		rec := &recorder{}
@@ -38,7 +37,7 @@ func TestRequestsWaitUntilAllSourcesOfTheirClusterHaveSynced(t *testing.T) {
 		g.Expect(c.Engage(t.Context(), "eu", &fakeCluster{})).To(Succeed())
 		g.Expect(c.Engage(t.Context(), "us", &fakeCluster{})).To(Succeed())
 		synctest.Wait()
-		g.Expect(rec.seen()).To(ConsistOf("us/a", "us/b"), "another cluster's sync holds up nobody")
+		g.Expect(rec.seen()).To(ConsistOf("us/a", "us/b"), "the sync of one cluster delays no other")
 
 		slow.sync("eu")
 		synctest.Wait()
@@ -46,7 +45,7 @@ func TestRequestsWaitUntilAllSourcesOfTheirClusterHaveSynced(t *testing.T) {
 	})
 }
 
-func TestASourceAddedLateHoldsItsClustersUntilItHasSynced(t *testing.T) {
+func TestSourceAddedLate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := NewWithT(t)
 		rec := &recorder{}
@@ -71,26 +70,26 @@ func TestASourceAddedLateHoldsItsClustersUntilItHasSynced(t *testing.T) {
 	})
 }
 
-func TestASourceThatCannotStartIsTriedAgainAndHurtsNobodyElse(t *testing.T) {
+func TestSourceFails(t *testing.T) {
 	for _, tc := range []struct {
-		name    string
-		breakIt func(*fakeSource)
-		mend    func(*fakeSource)
+		name   string
+		fault  func(*fakeSource)
+		repair func(*fakeSource)
 	}{
 		{
-			name:    "it cannot be made for the cluster",
-			breakIt: func(s *fakeSource) { s.fail("eu", atForCluster) },
-			mend:    func(s *fakeSource) { s.fail("eu", nowhere) },
+			name:   "ForCluster fails",
+			fault:  func(s *fakeSource) { s.fail("eu", atForCluster) },
+			repair: func(s *fakeSource) { s.fail("eu", nowhere) },
 		},
 		{
-			name:    "its Start fails",
-			breakIt: func(s *fakeSource) { s.fail("eu", atStart) },
-			mend:    func(s *fakeSource) { s.fail("eu", nowhere) },
+			name:   "its Start fails",
+			fault:  func(s *fakeSource) { s.fail("eu", atStart) },
+			repair: func(s *fakeSource) { s.fail("eu", nowhere) },
 		},
 		{
-			name:    "it never syncs within the time limit",
-			breakIt: func(s *fakeSource) { s.unsynced("eu") },
-			mend:    func(s *fakeSource) { s.sync("eu") },
+			name:   "it does not sync in time",
+			fault:  func(s *fakeSource) { s.unsynced("eu") },
+			repair: func(s *fakeSource) { s.sync("eu") },
 		},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -99,10 +98,10 @@ func TestASourceThatCannotStartIsTriedAgainAndHurtsNobodyElse(t *testing.T) {
 				rec := &recorder{}
 				c := newController(t, rec, mccontroller.Options{CacheSyncTimeout: time.Second})
 				src := newFakeSource("a")
-				tc.breakIt(src)
+				tc.fault(src)
 				g.Expect(c.MultiClusterWatch(src)).To(Succeed())
-				// The broken cluster is there before the controller starts, the other
-				// one comes later: neither may fail Start.
+				// One cluster is engaged before the controller starts, one after:
+				// neither may make Start fail.
 				g.Expect(c.Engage(t.Context(), "eu", &fakeCluster{})).To(Succeed())
 				start(t, c)
 				g.Expect(c.Engage(t.Context(), "us", &fakeCluster{})).To(Succeed())
@@ -115,7 +114,7 @@ func TestASourceThatCannotStartIsTriedAgainAndHurtsNobodyElse(t *testing.T) {
 				g.Expect(status.LastError).NotTo(BeEmpty())
 				g.Expect(src.attempts("eu")).To(And(BeNumerically(">", 5), BeNumerically("<", 30)), "backoff")
 
-				tc.mend(src)
+				tc.repair(src)
 				time.Sleep(2 * time.Minute)
 				synctest.Wait()
 				g.Expect(rec.seen()).To(ConsistOf("us/a", "eu/a"))
@@ -125,7 +124,7 @@ func TestASourceThatCannotStartIsTriedAgainAndHurtsNobodyElse(t *testing.T) {
 	}
 }
 
-func TestTheErrorOfOneSourceIsShownUntilThatOneHasSynced(t *testing.T) {
+func TestLastError(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := NewWithT(t)
 		c := newController(t, &recorder{}, mccontroller.Options{})
@@ -150,7 +149,7 @@ func TestTheErrorOfOneSourceIsShownUntilThatOneHasSynced(t *testing.T) {
 	})
 }
 
-func TestEngageDoesNotWaitForASourceThatHangs(t *testing.T) {
+func TestEngageDoesNotWaitForSources(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := NewWithT(t)
 		c := newController(t, &recorder{}, mccontroller.Options{})
@@ -165,8 +164,8 @@ func TestEngageDoesNotWaitForASourceThatHangs(t *testing.T) {
 	})
 }
 
-func TestWhenAClusterLeaves(t *testing.T) {
-	t.Run("its queued requests are dropped and its sources can add no more", func(t *testing.T) {
+func TestClusterLeaves(t *testing.T) {
+	t.Run("queued requests are dropped, sources add no more", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			g := NewWithT(t)
 			rec := &recorder{}
@@ -189,7 +188,7 @@ func TestWhenAClusterLeaves(t *testing.T) {
 		})
 	})
 
-	t.Run("the context of its running reconcile ends, which is no failure", func(t *testing.T) {
+	t.Run("the context of a running reconcile ends, without an error", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			g := NewWithT(t)
 			rec := &recorder{block: true}
@@ -205,11 +204,11 @@ func TestWhenAClusterLeaves(t *testing.T) {
 			synctest.Wait()
 			g.Expect(rec.ended()).To(ConsistOf(MatchError(ContainSubstring(`cluster "eu" has left`))))
 			time.Sleep(time.Hour)
-			g.Expect(rec.seen()).To(HaveLen(1), "it is not tried again")
+			g.Expect(rec.seen()).To(HaveLen(1), "no retry")
 		})
 	})
 
-	t.Run("one of the same name that follows loses nothing", func(t *testing.T) {
+	t.Run("its successor is not affected", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			g := NewWithT(t)
 			rec := &recorder{}
@@ -222,7 +221,7 @@ func TestWhenAClusterLeaves(t *testing.T) {
 			synctest.Wait()
 
 			g.Expect(c.Engage(t.Context(), "eu", &fakeCluster{})).To(Succeed())
-			leave() // after its successor has come
+			leave() // after the successor was engaged
 			synctest.Wait()
 			g.Expect(rec.seen()).To(Equal([]string{"eu/a", "eu/a"}))
 			g.Expect(src.running("eu")).To(Equal(1))
@@ -233,7 +232,7 @@ func TestWhenAClusterLeaves(t *testing.T) {
 	})
 }
 
-func TestEngagingTheSameClusterAgainChangesNothing(t *testing.T) {
+func TestEngageIsRepeated(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := NewWithT(t)
 		rec := &recorder{}
@@ -248,7 +247,7 @@ func TestEngagingTheSameClusterAgainChangesNothing(t *testing.T) {
 	})
 }
 
-func TestAQueueThatKnowsNoClustersKeepsThePromises(t *testing.T) {
+func TestPlainQueue(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := NewWithT(t)
 		rec := &recorder{}
@@ -267,23 +266,24 @@ func TestAQueueThatKnowsNoClustersKeepsThePromises(t *testing.T) {
 	})
 }
 
-// lateQueue keeps no requests back, as if each had been taken off the queue just
-// before that was told to.
+// lateQueue holds no requests back, as if a worker had taken each just before
+// Hold.
 type lateQueue struct {
-	priorityqueue.PriorityQueue[mcreconcile.Request]
+	*queue.Queue[mcreconcile.Request]
 }
 
 func (lateQueue) Pause(multicluster.ClusterName, queue.PauseReason)  {}
 func (lateQueue) Resume(multicluster.ClusterName, queue.PauseReason) {}
 func (lateQueue) Drop(multicluster.ClusterName)                      {}
 
-func TestARequestTakenJustBeforeItsClusterIsHeldIsNotReconciled(t *testing.T) {
+func TestRequestIsTakenJustBeforeHold(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := NewWithT(t)
 		rec := &recorder{}
 		c := newController(t, rec, mccontroller.Options{
-			NewQueue: func(name string, _ workqueue.TypedRateLimiter[mcreconcile.Request]) workqueue.TypedRateLimitingInterface[mcreconcile.Request] {
-				return lateQueue{priorityqueue.New[mcreconcile.Request](name)}
+			NewQueue: func(name string, limiter workqueue.TypedRateLimiter[mcreconcile.Request]) workqueue.TypedRateLimitingInterface[mcreconcile.Request] {
+				q := mccontroller.FairQueue(queue.Options[mcreconcile.Request]{})(name, limiter)
+				return lateQueue{q.(*queue.Queue[mcreconcile.Request])}
 			},
 		})
 		src := newFakeSource("a")
@@ -299,7 +299,7 @@ func TestARequestTakenJustBeforeItsClusterIsHeldIsNotReconciled(t *testing.T) {
 	})
 }
 
-func TestWithoutThePriorityQueueClustersAreStillHeldAndDropped(t *testing.T) {
+func TestUsePriorityQueueFalse(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := NewWithT(t)
 		rec := &recorder{}
@@ -319,7 +319,7 @@ func TestWithoutThePriorityQueueClustersAreStillHeldAndDropped(t *testing.T) {
 	})
 }
 
-func TestTheContextOfAReconcileCarriesTheCluster(t *testing.T) {
+func TestContextCarriesCluster(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := NewWithT(t)
 		var got []any
@@ -336,7 +336,7 @@ func TestTheContextOfAReconcileCarriesTheCluster(t *testing.T) {
 	})
 }
 
-func TestARequestForAClusterThatIsNotEngagedReachesTheReconciler(t *testing.T) {
+func TestRequestOfClusterNotEngaged(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := NewWithT(t)
 		rec := &recorder{}
@@ -352,15 +352,15 @@ func TestARequestForAClusterThatIsNotEngagedReachesTheReconciler(t *testing.T) {
 	})
 }
 
-func TestManyEngagementsLeaveNothingBehind(t *testing.T) {
+func TestManyEngagements(t *testing.T) {
 	g := NewWithT(t)
 	rec := &recorder{}
 	c := newController(t, rec, mccontroller.Options{})
 	src := newFakeSource("a")
 	g.Expect(c.MultiClusterWatch(src)).To(Succeed())
 	start(t, c)
-	g.Expect(c.Engage(t.Context(), "stays", &fakeCluster{})).To(Succeed())
-	g.Eventually(rec.seen).Should(ConsistOf("stays/a"))
+	g.Expect(c.Engage(t.Context(), "kept", &fakeCluster{})).To(Succeed())
+	g.Eventually(rec.seen).Should(ConsistOf("kept/a"))
 
 	running := goleak.IgnoreCurrent()
 	var wg sync.WaitGroup
@@ -378,11 +378,11 @@ func TestManyEngagementsLeaveNothingBehind(t *testing.T) {
 	wg.Wait()
 	g.Eventually(func() int { return src.running("comes and goes") }).Should(BeZero())
 	goleak.VerifyNone(t, running)
-	src.enqueue("stays", "b")
-	g.Eventually(rec.seen).Should(ContainElement("stays/b"))
+	src.enqueue("kept", "b")
+	g.Eventually(rec.seen).Should(ContainElement("kept/b"))
 }
 
-func TestAFailedReconcileIsTriedAgain(t *testing.T) {
+func TestReconcileFails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := NewWithT(t)
 		rec := &recorder{err: errors.New("not yet"), errs: 3}

@@ -28,11 +28,11 @@ import (
 	mcreconcile "github.com/rollcall-dev/rollcall/pkg/mc/reconcile"
 )
 
-// newFunc makes controllers.
+// newFunc is New or NewUnmanaged.
 type newFunc func(string, mcmanager.Manager, mccontroller.Options) (mccontroller.Controller, error)
 
-// newManaged returns a controller of a manager that has defaults for all of its
-// controllers. The test starts it by itself.
+// newManaged returns a controller of a manager with defaults for its controllers.
+// The test starts the controller.
 func newManaged(t *testing.T, newFunc newFunc, defaults manager.Options, options mccontroller.Options) mccontroller.Controller {
 	t.Helper()
 	defaults.Controller.SkipNameValidation = ptr.To(true)
@@ -48,7 +48,7 @@ func newManaged(t *testing.T, newFunc newFunc, defaults manager.Options, options
 	return c
 }
 
-func TestWhatTheManagerSaysHoldsForAControllerThatSaysNothing(t *testing.T) {
+func TestDefaultsOfTheManager(t *testing.T) {
 	const minute, hour = time.Minute, time.Hour
 	for _, tc := range []struct {
 		name        string
@@ -61,11 +61,11 @@ func TestWhatTheManagerSaysHoldsForAControllerThatSaysNothing(t *testing.T) {
 		warmedUp    bool
 	}{
 		{
-			name:    "the defaults",
+			name:    "built-in",
 			timeout: 0, syncTimeout: 2 * minute, priorities: true, leadersOnly: true,
 		},
 		{
-			name: "the manager's",
+			name: "of the manager",
 			manager: config.Controller{
 				ReconciliationTimeout: minute, CacheSyncTimeout: minute, UsePriorityQueue: ptr.To(false),
 				NeedLeaderElection: ptr.To(false), EnableWarmup: ptr.To(true),
@@ -73,7 +73,7 @@ func TestWhatTheManagerSaysHoldsForAControllerThatSaysNothing(t *testing.T) {
 			timeout: minute, syncTimeout: minute, warmedUp: true,
 		},
 		{
-			name: "the controller's own",
+			name: "overridden by the controller",
 			manager: config.Controller{
 				ReconciliationTimeout: minute, CacheSyncTimeout: minute, UsePriorityQueue: ptr.To(false),
 				NeedLeaderElection: ptr.To(false), EnableWarmup: ptr.To(true),
@@ -135,13 +135,13 @@ func TestWhatTheManagerSaysHoldsForAControllerThatSaysNothing(t *testing.T) {
 	}
 }
 
-func TestARequestIsRequeuedWithThePriorityOfTheResult(t *testing.T) {
+func TestResultPriority(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := NewWithT(t)
 		var order []string
 		_, src := run(t, reconcilerFunc(func(_ context.Context, req mcreconcile.Request) (reconcile.Result, error) {
 			order = append(order, req.Name)
-			time.Sleep(time.Minute) // so that what is due waits for its turn
+			time.Sleep(time.Minute) // so that all delayed requests are due
 			if req.Name == "a" && len(order) == 1 {
 				return reconcile.Result{RequeueAfter: time.Second, Priority: ptr.To(100)}, nil
 			}
@@ -156,7 +156,7 @@ func TestARequestIsRequeuedWithThePriorityOfTheResult(t *testing.T) {
 	})
 }
 
-// lines are what is logged, as the values that go with each message.
+// lines records log lines, as the key/values of each.
 type lines struct {
 	mu  sync.Mutex
 	all []map[string]any
@@ -186,7 +186,7 @@ func (l *lines) with(message string) []map[string]any {
 	return with
 }
 
-func TestLinesThatAControllerLogsSayWhatTheyAreAbout(t *testing.T) {
+func TestLogLines(t *testing.T) {
 	var ofManager, ofUnmanaged, ofControllers, own lines
 	for _, tc := range []struct {
 		name       string
@@ -196,13 +196,13 @@ func TestLinesThatAControllerLogsSayWhatTheyAreAbout(t *testing.T) {
 		lines      *lines
 	}{
 		{"the manager's logger", mccontroller.New, manager.Options{Logger: ofManager.logger()}, mccontroller.Options{}, &ofManager},
-		{"the manager's logger, of an unmanaged one", mccontroller.NewUnmanaged, manager.Options{Logger: ofUnmanaged.logger()}, mccontroller.Options{SkipNameValidation: ptr.To(true)}, &ofUnmanaged},
+		{"the manager's logger, unmanaged controller", mccontroller.NewUnmanaged, manager.Options{Logger: ofUnmanaged.logger()}, mccontroller.Options{SkipNameValidation: ptr.To(true)}, &ofUnmanaged},
 		{
-			"the manager's for controllers", mccontroller.New,
+			"the manager's logger for controllers", mccontroller.New,
 			manager.Options{Logger: logr.Discard(), Controller: config.Controller{Logger: ofControllers.logger()}},
 			mccontroller.Options{}, &ofControllers,
 		},
-		{"the controller's own", mccontroller.New, manager.Options{Logger: logr.Discard()}, mccontroller.Options{Logger: own.logger()}, &own},
+		{"the controller's own logger", mccontroller.New, manager.Options{Logger: logr.Discard()}, mccontroller.Options{Logger: own.logger()}, &own},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -223,8 +223,8 @@ func TestLinesThatAControllerLogsSayWhatTheyAreAbout(t *testing.T) {
 					HaveKeyWithValue("controller", "test"), HaveKeyWithValue("cluster", "eu"),
 					HaveKeyWithValue("namespace", ""), HaveKeyWithValue("name", "a"), HaveKey("reconcileID"),
 				)))
-				g.Expect(tc.lines.with("Source cannot start in this cluster, trying again; no request of this cluster is reconciled meanwhile")).
-					To(ConsistOf(And(HaveKeyWithValue("controller", "test"), HaveKeyWithValue("cluster", "us"), HaveKeyWithValue("source", "fake source"))))
+				g.Expect(tc.lines.with("Failed to start source, requests of this cluster wait")).
+					To(ConsistOf(And(HaveKeyWithValue("controller", "test"), HaveKeyWithValue("cluster", "us"), HaveKeyWithValue("source", "fake source"), HaveKey("retryAfter"))))
 			})
 		})
 	}

@@ -28,7 +28,7 @@ import (
 	mcsource "github.com/rollcall-dev/rollcall/pkg/mc/source"
 )
 
-// diagnosedSource says why it has not synced, when a test has it do so.
+// diagnosedSource reports the reasons that a test sends.
 type diagnosedSource struct {
 	*fakeSource
 	reasons chan error
@@ -49,7 +49,7 @@ func (s *diagnosedClusterSource) Diagnose(ctx context.Context, report func(error
 		select {
 		case <-ctx.Done():
 			time.Sleep(time.Millisecond)
-			report(errors.New("found out too late"))
+			report(errors.New("too late"))
 			return
 		case err := <-s.parent.reasons:
 			report(err)
@@ -57,7 +57,7 @@ func (s *diagnosedClusterSource) Diagnose(ctx context.Context, report func(error
 	}
 }
 
-func TestWhatKeepsASourceFromSyncingIsShownUntilItHasSynced(t *testing.T) {
+func TestDiagnosisIsReported(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := NewWithT(t)
 		rec := &recorder{}
@@ -76,15 +76,15 @@ func TestWhatKeepsASourceFromSyncingIsShownUntilItHasSynced(t *testing.T) {
 		synctest.Wait()
 		g.Expect(statusOf(c, "eu").LastError).To(Equal("forbidden"))
 		_, held = limit.count()
-		g.Expect(held).To(BeZero(), "it lets others start")
+		g.Expect(held).To(BeZero(), "released")
 		src.reasons <- errors.New("gone")
 		synctest.Wait()
 		g.Expect(statusOf(c, "eu").LastError).To(Equal("gone"))
 
 		time.Sleep(time.Minute + time.Second/2)
 		synctest.Wait()
-		g.Expect(statusOf(c, "eu").LastError).To(Equal("context deadline exceeded: gone"), "the retry says so too")
-		time.Sleep(2 * time.Second) // in the next try
+		g.Expect(statusOf(c, "eu").LastError).To(Equal("context deadline exceeded: gone"), "also in the error of the timeout")
+		time.Sleep(2 * time.Second) // during the retry
 		src.reasons <- errors.New("forbidden again")
 		src.sync("eu")
 		synctest.Wait()
@@ -94,7 +94,7 @@ func TestWhatKeepsASourceFromSyncingIsShownUntilItHasSynced(t *testing.T) {
 	})
 }
 
-func TestWhatKeepsASourceFromSyncingIsLoggedOnceUntilItIsSomethingElse(t *testing.T) {
+func TestDiagnosisIsLoggedOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := NewWithT(t)
 		var logged lines
@@ -108,15 +108,15 @@ func TestWhatKeepsASourceFromSyncingIsLoggedOnceUntilItIsSomethingElse(t *testin
 			src.reasons <- errors.New(reason)
 			synctest.Wait()
 		}
-		said := func(reason string) any {
+		line := func(reason string) any {
 			return And(HaveKeyWithValue("cluster", "eu"), HaveKeyWithValue("reason", reason))
 		}
-		g.Expect(logged.with("Source has not synced in this cluster; no request of this cluster is reconciled meanwhile")).
-			To(HaveExactElements(said("forbidden"), said("gone"), said("forbidden")))
+		g.Expect(logged.with("Source has not synced, requests of this cluster wait")).
+			To(HaveExactElements(line("forbidden"), line("gone"), line("forbidden")))
 	})
 }
 
-func TestAMissingOrForbiddenKindIsShownWithinSecondsAndHurtsNothingElse(t *testing.T) {
+func TestMissingOrForbiddenKind(t *testing.T) {
 	g := NewWithT(t)
 	g.SetDefaultEventuallyTimeout(time.Minute)
 	lacks, forbids, has := mctest.New(t), mctest.New(t), mctest.New(t)
@@ -145,21 +145,21 @@ func TestAMissingOrForbiddenKindIsShownWithinSecondsAndHurtsNothingElse(t *testi
 		return func() string { return statusOf(c, name).LastError }
 	}
 	g.Eventually(lastError("lacks")).Should(ContainSubstring(`no matches for kind "Widget"`))
-	t.Logf("missing: told after %v", time.Since(began).Round(10*time.Millisecond))
+	t.Logf("missing: reported after %v", time.Since(began).Round(10*time.Millisecond))
 	g.Eventually(lastError("forbids")).Should(And(ContainSubstring("forbidden"), ContainSubstring("widgets")))
-	t.Logf("forbidden: told after %v", time.Since(began).Round(10*time.Millisecond))
+	t.Logf("forbidden: reported after %v", time.Since(began).Round(10*time.Millisecond))
 	g.Expect(time.Since(began)).To(BeNumerically("<", 20*time.Second))
-	g.Expect(statusOf(c, "lacks").UnsyncedSources).To(Equal(1), "the other source there has synced")
+	g.Expect(statusOf(c, "lacks").UnsyncedSources).To(Equal(1), "the other source has synced")
 	g.Expect(statusOf(c, "forbids").UnsyncedSources).To(Equal(1))
 	g.Expect(lastError("has")()).To(BeEmpty())
 	g.Expect(both.seen()).To(ConsistOf("has/a", "has/config"), "the other cluster")
 	g.Expect(other.seen()).To(ConsistOf("has/config", "lacks/config", "forbids/config"), "the other controller")
 
-	mended := time.Now()
+	granted := time.Now()
 	grant()
 	g.Expect(lacks.Create(widgets(), widget("a"))).To(Succeed())
 	g.Eventually(both.seen).Should(ConsistOf("has/a", "has/config", "lacks/a", "lacks/config", "forbids/a", "forbids/config"))
-	t.Logf("mended: reconciled after %v", time.Since(mended).Round(10*time.Millisecond))
+	t.Logf("served: reconciled after %v", time.Since(granted).Round(10*time.Millisecond))
 	for _, name := range []multicluster.ClusterName{"lacks", "forbids"} {
 		g.Eventually(func() mccontroller.ClusterStatus { return statusOf(c, name) }).Should(Equal(mccontroller.ClusterStatus{ClusterName: name}))
 	}
@@ -167,7 +167,7 @@ func TestAMissingOrForbiddenKindIsShownWithinSecondsAndHurtsNothingElse(t *testi
 
 var widgetKind = schema.GroupVersionKind{Group: "example.org", Version: "v1", Kind: "Widget"}
 
-// widget is an object of a kind that clusters do not know until it is defined.
+// widget is an object of a kind that clusters serve once it is defined.
 func widget(name string) *unstructured.Unstructured {
 	w := &unstructured.Unstructured{}
 	w.SetGroupVersionKind(widgetKind)
@@ -176,7 +176,7 @@ func widget(name string) *unstructured.Unstructured {
 	return w
 }
 
-// widgets is the definition of that kind.
+// widgets is the CustomResourceDefinition of that kind.
 func widgets() *apiextensionsv1.CustomResourceDefinition {
 	return &apiextensionsv1.CustomResourceDefinition{
 		ObjectMeta: metav1.ObjectMeta{Name: "widgets.example.org"},

@@ -16,20 +16,20 @@
 // # What it promises
 //
 //   - Engaging a cluster never blocks. A source that cannot start there, because
-//     the API server hangs, forbids the watch or does not know the kind, is
-//     tried again with backoff, and [StatusReporter] tells why. No other cluster
-//     notices, nor does another source or controller in this one, with one
-//     exception: while the API server does not answer which kinds it has,
-//     controller-runtime's REST mapper keeps everybody waiting who asks it for
-//     any kind of that cluster. That of a fleet's clusters (pkg/mc/fleet) keeps
-//     only those whose kind it does not know yet.
+//     the API server hangs, forbids the watch or does not serve the kind, is
+//     started again with backoff, and [StatusReporter] has the reason. Other
+//     clusters are not affected, nor other sources and controllers in this
+//     cluster, with one exception: while the API server does not answer
+//     discovery, controller-runtime's REST mapper blocks all callers that ask it
+//     for a kind of that cluster. The mapper of a fleet's clusters (pkg/mc/fleet)
+//     blocks only callers that ask for a kind it has not resolved yet.
 //   - No Reconcile is called for a cluster before all of the controller's
 //     sources have delivered their initial events for it. Requests that arrive
 //     before that wait in the queue and take no worker.
 //   - When a cluster leaves, its sources stop, its requests are dropped from the
 //     queue, no Reconcile of them begins, and the context of one that runs is
 //     cancelled.
-//   - While a cluster is known not to answer, its requests wait in the queue and
-//     take no worker.
+//   - While a cluster is unhealthy, its requests wait in the queue and take no
+//     worker.
 //   - Engaging a name again stops what was engaged under it before.
 package controller

@@ -24,14 +24,14 @@ type engagement[request mcreconcile.ClusterAware[request]] struct {
 	name       multicluster.ClusterName
 	cluster    cluster.Cluster
 	shared     *multicluster.Engagement
-	parent     context.Context // the provider's, as given to Engage, to recognize a repeated call
+	parent     context.Context // the provider's, to recognize a repeated call of Engage
 	ctx        context.Context // the engagement's own: ends with parent or with end
 	cancel     context.CancelFunc
 
-	// unsynced has the queue of each source that has not synced, in the order in
-	// which they were added. The controller's lock guards what is up to mu.
+	// unsynced has the queues of the sources that have not synced, in the order
+	// in which they were added. The controller's lock guards it and unhealthy.
 	unsynced  []*engagedQueue[request]
-	unhealthy bool // does not answer
+	unhealthy bool
 
 	mu    sync.RWMutex // guards ended; held for reading while a source enqueues
 	ended bool
@@ -68,7 +68,7 @@ func (e *engagement[request]) ClusterBacklog() int {
 	return ClusterStatus{Queue: c.depthLocked(e.name)}.backlog()
 }
 
-// end stops the sources. When it returns, none of them enqueues any more.
+// end stops the sources. When it has returned, none of them enqueues.
 func (e *engagement[request]) end() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -96,19 +96,20 @@ func (c *mcController[request]) watchLocked(e *engagement[request], src mcsource
 	if len(e.unsynced) == 1 && c.clusters != nil {
 		c.clusters.Pause(e.name, syncing)
 	}
-	// The cluster may still hold the startup slot in which it was connected. A
-	// request that is made now shares it.
+	// Requested now, the start shares the startup slot in which the cluster was
+	// connected.
 	start := e.shared.RequestStart()
 	c.running.Go(func() {
-		if c.startSource(e, src, q, start) {
-			c.sourceSynced(e, q)
+		if c.startSource(src, q, start) {
+			c.sourceSynced(q)
 		}
 	})
 }
 
-func (c *mcController[request]) sourceSynced(e *engagement[request], q *engagedQueue[request]) {
+func (c *mcController[request]) sourceSynced(q *engagedQueue[request]) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	e := q.engagement
 	e.unsynced = slices.DeleteFunc(e.unsynced, func(other *engagedQueue[request]) bool { return other == q })
 	if len(e.unsynced) > 0 {
 		return
@@ -119,18 +120,18 @@ func (c *mcController[request]) sourceSynced(e *engagement[request], q *engagedQ
 	}
 }
 
-// sourceFailed notes why a source could not start or has not synced, and tells
-// whether that is news.
+// sourceFailed records why a source could not start or has not synced. It reports
+// whether that has changed.
 func (c *mcController[request]) sourceFailed(q *engagedQueue[request], err error) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	news := q.lastError != err.Error()
+	changed := q.lastError != err.Error()
 	q.lastError = err.Error()
-	return news
+	return changed
 }
 
-// lastErrorLocked returns what keeps the first of those sources that have not
-// synced and of which that is known, "" if there is none.
+// lastErrorLocked returns the first error of a source that has not synced, "" if
+// there is none.
 func (e *engagement[request]) lastErrorLocked() string {
 	for _, q := range e.unsynced {
 		if q.lastError != "" {
@@ -140,13 +141,13 @@ func (e *engagement[request]) lastErrorLocked() string {
 	return ""
 }
 
-// engagedQueue is the controller's queue for the sources of one engagement:
-// once that has ended, what they add is ignored.
+// engagedQueue is the controller's queue for one source of an engagement. It
+// ignores what the source adds after the engagement has ended.
 type engagedQueue[request mcreconcile.ClusterAware[request]] struct {
 	priorityqueue.PriorityQueue[request]
 	add        addFunc[request]
 	engagement *engagement[request]
-	lastError  string // why the source could not start or has not synced; the controller's lock guards it
+	lastError  string // of the source; the controller's lock guards it
 }
 
 func (q *engagedQueue[request]) Add(item request) {

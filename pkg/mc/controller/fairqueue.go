@@ -13,18 +13,18 @@ import (
 	mcreconcile "github.com/rollcall-dev/rollcall/pkg/mc/reconcile"
 )
 
-// FairQueue is for Options.NewQueue: it makes fair queues with other options
-// than the default's.
+// FairQueue returns a function for Options.NewQueue that makes fair queues with
+// the options.
 //
 //	mccontroller.Options{
 //		MaxConcurrentReconciles: 16,
 //		NewQueue:                mccontroller.FairQueue(queue.Options[mcreconcile.Request]{MaxPerCluster: 4}),
 //	}
 //
-// The options mean what they do there, so MaxPerCluster holds for whatever
-// clusters there are, and there is no cap if it is 0. These have other
-// defaults: ClusterOf is the request's own Cluster, RateLimiter the
-// controller's, and Log controller-runtime's, with the controller's name.
+// The options have the meaning and the defaults of package queue, so there is no
+// cap if MaxPerCluster is 0. Three defaults differ: ClusterOf is the request's
+// own Cluster, RateLimiter the controller's, and Log controller-runtime's, with
+// the controller's name.
 func FairQueue[request mcreconcile.ClusterAware[request]](options queue.Options[request]) func(name string, rateLimiter workqueue.TypedRateLimiter[request]) workqueue.TypedRateLimitingInterface[request] {
 	return func(name string, rateLimiter workqueue.TypedRateLimiter[request]) workqueue.TypedRateLimitingInterface[request] {
 		options := options
@@ -41,52 +41,39 @@ func FairQueue[request mcreconcile.ClusterAware[request]](options queue.Options[
 	}
 }
 
-// clusterQueue is what a queue must have for the controller to keep a
-// cluster's requests back and to drop them.
-type clusterQueue interface {
+// clusterQueue is a queue that knows the cluster of each request, as a FairQueue
+// does and what wraps one. With another queue, the controller cannot hold back
+// or drop the requests of a cluster, nor cap its workers or report its backlog.
+type clusterQueue[request comparable] interface {
 	Pause(multicluster.ClusterName, queue.PauseReason)
 	Resume(multicluster.ClusterName, queue.PauseReason)
 	Drop(multicluster.ClusterName)
-}
-
-// Why a cluster's requests are held.
-const (
-	syncing   queue.PauseReason = "syncing"   // not all sources have synced
-	unhealthy queue.PauseReason = "unhealthy" // it does not answer
-)
-
-// cappedQueue is what a queue must have for the controller to bound how many
-// workers one cluster may hold.
-type cappedQueue interface {
-	SetMaxPerCluster(int)
-}
-
-// droppingQueue is what a queue must have for the controller not to begin with
-// a request whose cluster has left since it was handed out.
-type droppingQueue[request comparable] interface {
 	Dropped(request) bool
-}
-
-// sourceQueue is what a queue must have to tell what sources add with a delay
-// from what workers requeue.
-type sourceQueue[request comparable] interface {
+	Depth(multicluster.ClusterName) queue.Depth
+	SetMaxPerCluster(int)
 	AddFromSource(priorityqueue.AddOpts, ...request)
 }
+
+// Why a cluster is paused.
+const (
+	syncing   queue.PauseReason = "syncing"   // not all sources have synced
+	unhealthy queue.PauseReason = "unhealthy" // the cluster does not answer
+)
 
 type addFunc[request comparable] = func(priorityqueue.AddOpts, ...request)
 
 type newQueue[request comparable] = func(string, workqueue.TypedRateLimiter[request]) workqueue.TypedRateLimitingInterface[request]
 
-// captureQueue remembers the queue that the controller is given.
+// captureQueue makes c use the queue that newQueue returns.
 func (c *mcController[request]) captureQueue(newQueue newQueue[request]) newQueue[request] {
 	return func(name string, rateLimiter workqueue.TypedRateLimiter[request]) workqueue.TypedRateLimitingInterface[request] {
 		q := newQueue(name, rateLimiter)
 		c.mu.Lock()
 		defer c.mu.Unlock()
-		c.clusters, _ = q.(clusterQueue)
+		c.clusters, _ = q.(clusterQueue[request])
 		c.capLocked()
-		if sources, ok := q.(sourceQueue[request]); ok {
-			c.addFromSource = sources.AddFromSource
+		if c.clusters != nil {
+			c.addFromSource = c.clusters.AddFromSource
 		}
 		if c.withPriorities {
 			return q
@@ -101,17 +88,14 @@ func (c *mcController[request]) captureQueue(newQueue newQueue[request]) newQueu
 	}
 }
 
-// plainQueue hides from controller-runtime that a queue knows priorities.
+// plainQueue hides from controller-runtime that a queue has priorities.
 type plainQueue[request comparable] struct {
 	workqueue.TypedRateLimitingInterface[request]
 }
 
-// capLocked has no cluster hold all workers, where there may be others.
+// capLocked caps the workers of one cluster if there may be others.
 func (c *mcController[request]) capLocked() {
-	if c.maxPerCluster <= 0 || len(c.sources)+len(c.watchers) == 0 {
-		return
-	}
-	if q, ok := c.clusters.(cappedQueue); ok {
-		q.SetMaxPerCluster(c.maxPerCluster)
+	if c.clusters != nil && c.maxPerCluster > 0 && len(c.sources)+len(c.watchers) > 0 {
+		c.clusters.SetMaxPerCluster(c.maxPerCluster)
 	}
 }

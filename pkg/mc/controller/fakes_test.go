@@ -41,7 +41,7 @@ type fakeCluster struct {
 	_ int // so that two of them are not the same
 }
 
-// series returns what is scraped of a metric, as "label=value … number".
+// series returns the series of a metric, as "label=value … number".
 func series(name string) []string {
 	families, err := ctrlmetrics.Registry.Gather()
 	if err != nil {
@@ -83,7 +83,7 @@ func newManager(t *testing.T) mcmanager.Manager {
 	return mgr
 }
 
-// newController returns a controller that a test starts by itself.
+// newController returns a controller that the test starts.
 func newController(t *testing.T, r mcreconcile.Reconciler, options mccontroller.Options) mccontroller.Controller {
 	t.Helper()
 	options.SkipNameValidation = ptr.To(true)
@@ -95,8 +95,8 @@ func newController(t *testing.T, r mcreconcile.Reconciler, options mccontroller.
 	return c
 }
 
-// start runs the controller until the test ends, and fails the test if it
-// does not end well.
+// start runs the controller until the test ends. The test fails if it returns an
+// error.
 func start(t *testing.T, c mccontroller.Controller) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -110,7 +110,7 @@ func start(t *testing.T, c mccontroller.Controller) {
 	})
 }
 
-// recorder notes the requests that it reconciles.
+// recorder records the requests that it reconciles.
 type recorder struct {
 	block bool  // until the context ends
 	err   error // what the first errs reconciles return
@@ -151,7 +151,7 @@ func (r *recorder) ended() []error {
 	return append([]error(nil), r.causes...)
 }
 
-// failure is where a fakeSource fails in a cluster.
+// failure is how a fakeSource fails in a cluster.
 type failure int
 
 const (
@@ -159,7 +159,7 @@ const (
 	atForCluster
 	atStart
 	hangAtStart
-	notWatched // which is no failure
+	notWatched // no failure
 )
 
 // fakeSource enqueues one request in each cluster when it is started there.
@@ -203,7 +203,7 @@ func (s *fakeSource) sync(name multicluster.ClusterName) {
 	close(s.syncs[name])
 }
 
-// syncOnce is sync for one that may have synced.
+// syncOnce is sync for a source that may have synced.
 func (s *fakeSource) syncOnce(name multicluster.ClusterName) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -226,7 +226,7 @@ func (s *fakeSource) running(name multicluster.ClusterName) int {
 	return s.started[name]
 }
 
-// enqueue adds a request as the source of the cluster started last would.
+// enqueue adds a request as the source of the cluster would.
 func (s *fakeSource) enqueue(name multicluster.ClusterName, object string) {
 	s.enqueueFor(name, request(name, object))
 }
@@ -235,7 +235,7 @@ func (s *fakeSource) enqueueFor(name multicluster.ClusterName, req mcreconcile.R
 	s.queue(name).Add(req)
 }
 
-// enqueueEveryWay adds a request in every way that a queue has.
+// enqueueEveryWay adds a request with each method of the queue.
 func (s *fakeSource) enqueueEveryWay(name multicluster.ClusterName, object string) {
 	req, q := request(name, object), s.queue(name)
 	q.Add(req)
@@ -316,7 +316,16 @@ func (s *fakeClusterSource) String() string {
 	return "fake source of " + s.name.String()
 }
 
-// plainQueue is client-go's queue, which knows no clusters.
+// plainQueue makes client-go's queues, which know no clusters.
 func plainQueue(_ string, limiter workqueue.TypedRateLimiter[mcreconcile.Request]) workqueue.TypedRateLimitingInterface[mcreconcile.Request] {
 	return workqueue.NewTypedRateLimitingQueue(limiter)
+}
+
+func statusOf(c mccontroller.Controller, name multicluster.ClusterName) mccontroller.ClusterStatus {
+	for _, status := range c.(mccontroller.StatusReporter).ClusterStatus() {
+		if status.ClusterName == name {
+			return status
+		}
+	}
+	return mccontroller.ClusterStatus{}
 }

@@ -28,11 +28,11 @@ import (
 	mcsource "github.com/rollcall-dev/rollcall/pkg/mc/source"
 )
 
-// widgetsPath is where an API server tells of widgets.
+// widgetsPath is the discovery path for widgets.
 const widgetsPath = "/apis/example.org/v1"
 
-// groupMapper asks the API server for the group of widgets each time, and holds
-// no lock meanwhile.
+// groupMapper asks the API server for the group of widgets each time, without a
+// lock.
 type groupMapper struct {
 	meta.RESTMapper
 	config *rest.Config
@@ -54,7 +54,7 @@ func (m *groupMapper) RESTMapping(kind schema.GroupKind, versions ...string) (*m
 	return m.RESTMapper.RESTMapping(kind, versions...)
 }
 
-// askingForWidgets has a cluster have a groupMapper.
+// askingForWidgets gives a cluster a groupMapper.
 func askingForWidgets(asked *atomic.Int32) cluster.Option {
 	return func(o *cluster.Options) {
 		o.MapperProvider = func(config *rest.Config, client *http.Client) (meta.RESTMapper, error) {
@@ -78,7 +78,7 @@ func serving(t *testing.T) *mctest.Cluster {
 	return server
 }
 
-func TestAnAPIServerThatDoesNotTellOfOneKindKeepsNoOtherControllerFromItsOwn(t *testing.T) {
+func TestDiscoveryOfOneKindHangs(t *testing.T) {
 	g := NewWithT(t)
 	g.SetDefaultEventuallyTimeout(time.Minute)
 	server, asked := serving(t), &atomic.Int32{}
@@ -112,7 +112,7 @@ func (s *countingSource) ForCluster(name multicluster.ClusterName, cl cluster.Cl
 	return s.Source.ForCluster(name, cl)
 }
 
-func TestRetriesInAClusterThatHangsDoNotPileUp(t *testing.T) {
+func TestRetriesDoNotPileUp(t *testing.T) {
 	g := NewWithT(t)
 	g.SetDefaultEventuallyTimeout(time.Minute)
 	running := goleak.IgnoreCurrent()
@@ -128,7 +128,7 @@ func TestRetriesInAClusterThatHangsDoNotPileUp(t *testing.T) {
 		g.Eventually(src.starts.Load).Should(BeNumerically(">=", 3))
 		g.Expect(asked.Load()).To(BeEquivalentTo(1))
 	})
-	// The cluster and its server are gone, and their connections with them: the
-	// mapper's client finds that out when it has tried a few times more.
+	// The server has closed its connections. The mapper's client fails after some
+	// retries.
 	g.Eventually(func() error { return goleak.Find(running) }).Should(Succeed())
 }

@@ -18,28 +18,28 @@ import (
 	mcsource "github.com/rollcall-dev/rollcall/pkg/mc/source"
 )
 
-// busyWorker stops the worker that has a request of the object before that can
-// reach the reconciler. It goes on when it is let go.
+// busyWorker blocks the worker that has a request for the object before the
+// reconciler is called.
 type busyWorker struct {
 	object string
 	has    chan mcreconcile.Request
-	letGo  chan struct{}
+	resume chan struct{}
 }
 
 func newBusyWorker(object string) *busyWorker {
-	return &busyWorker{object: object, has: make(chan mcreconcile.Request), letGo: make(chan struct{})}
+	return &busyWorker{object: object, has: make(chan mcreconcile.Request), resume: make(chan struct{})}
 }
 
-// log is a LogConstructor, which the worker calls in between.
+// log is a LogConstructor, which the worker calls before the reconciler.
 func (w *busyWorker) log(req *mcreconcile.Request) logr.Logger {
 	if req != nil && req.Name == w.object {
 		w.has <- *req
-		<-w.letGo
+		<-w.resume
 	}
 	return logr.Discard()
 }
 
-func TestARequestThatAWorkerHasWhenItsClusterLeavesIsNotBegun(t *testing.T) {
+func TestClusterLeavesBeforeReconcileBegins(t *testing.T) {
 	for _, tc := range []struct {
 		name       string
 		priorities *bool
@@ -57,16 +57,16 @@ func TestARequestThatAWorkerHasWhenItsClusterLeavesIsNotBegun(t *testing.T) {
 				start(t, c)
 				g.Expect(c.Engage(t.Context(), "us", &fakeCluster{})).To(Succeed())
 				g.Expect(<-worker.has).To(Equal(request("us", "a")))
-				worker.letGo <- struct{}{}
+				worker.resume <- struct{}{}
 				ctx, leave := context.WithCancel(t.Context())
 				g.Expect(c.Engage(ctx, "eu", &fakeCluster{})).To(Succeed())
 				g.Expect(<-worker.has).To(Equal(request("eu", "a")))
 
 				leave()
 				synctest.Wait()
-				// What another cluster's source finds out is nothing of the cluster's own.
+				// A source of another cluster may still add requests for it.
 				src.enqueueFor("us", request("eu", "b"))
-				worker.letGo <- struct{}{}
+				worker.resume <- struct{}{}
 				synctest.Wait()
 				g.Expect(rec.seen()).To(Equal([]string{"us/a", "eu/b"}))
 			})
@@ -74,7 +74,7 @@ func TestARequestThatAWorkerHasWhenItsClusterLeavesIsNotBegun(t *testing.T) {
 	}
 }
 
-func TestTheRequestThatTellsOfALeaveIsReconciledAlsoWhileOneLikeItIsWithAWorker(t *testing.T) {
+func TestLeftEventDuringReconcile(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := NewWithT(t)
 		rec, worker := &recorder{}, newBusyWorker("")
@@ -83,20 +83,20 @@ func TestTheRequestThatTellsOfALeaveIsReconciledAlsoWhileOneLikeItIsWithAWorker(
 		start(t, c)
 		ctx, leave := context.WithCancel(t.Context())
 		g.Expect(c.Engage(ctx, "eu", &fakeCluster{})).To(Succeed())
-		g.Expect(<-worker.has).To(Equal(request("eu", "")), "it has joined")
+		g.Expect(<-worker.has).To(Equal(request("eu", "")), "joined")
 
 		leave()
 		synctest.Wait()
-		worker.letGo <- struct{}{}
-		g.Expect(<-worker.has).To(Equal(request("eu", "")), "it has left")
+		worker.resume <- struct{}{}
+		g.Expect(<-worker.has).To(Equal(request("eu", "")), "left")
 		g.Expect(rec.seen()).To(BeEmpty())
-		worker.letGo <- struct{}{}
+		worker.resume <- struct{}{}
 		synctest.Wait()
 		g.Expect(rec.seen()).To(Equal([]string{"eu/"}))
 	})
 }
 
-func TestRequestsForClustersThatAreNotEngagedAreBegunAlsoWhenOthersHaveLeft(t *testing.T) {
+func TestRequestOfClusterNotEngagedAfterOthersLeft(t *testing.T) {
 	for _, cluster := range []multicluster.ClusterName{"", "elsewhere"} {
 		synctest.Test(t, func(t *testing.T) {
 			g := NewWithT(t)
@@ -112,14 +112,14 @@ func TestRequestsForClustersThatAreNotEngagedAreBegunAlsoWhenOthersHaveLeft(t *t
 			g.Expect(<-worker.has).To(Equal(request(cluster, "b")))
 			leave()
 			synctest.Wait()
-			worker.letGo <- struct{}{}
+			worker.resume <- struct{}{}
 			synctest.Wait()
 			g.Expect(rec.seen()).To(Equal([]string{"eu/a", cluster.String() + "/b"}))
 		})
 	}
 }
 
-func TestAnEngagementThatHasEndedEvictsNobody(t *testing.T) {
+func TestEndedEngagementReplacesNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := NewWithT(t)
 		c := newController(t, &recorder{}, mccontroller.Options{})
@@ -133,6 +133,6 @@ func TestAnEngagementThatHasEndedEvictsNobody(t *testing.T) {
 		g.Expect(c.Engage(ended, "eu", &fakeCluster{})).To(Succeed())
 		synctest.Wait()
 		g.Expect(src.running("eu")).To(Equal(1))
-		g.Expect(src.attempts("eu")).To(Equal(1), "the first, undisturbed")
+		g.Expect(src.attempts("eu")).To(Equal(1), "the first one")
 	})
 }

@@ -19,19 +19,19 @@ import (
 	"github.com/rollcall-dev/rollcall/pkg/mc/multicluster"
 )
 
-// limit lets a number of sources start at a time.
+// limit is a StartLimiter with a number of slots.
 type limit struct {
-	places chan struct{}
+	slots chan struct{}
 
 	mu                    sync.Mutex
-	err                   error // of those who wait
+	err                   error // of Wait
 	asked, held, released int
-	given                 int // up by those who waited
-	most                  int
+	gaveUp                int // waits that ended with their context
+	most                  int // held at a time
 }
 
-func newLimit(places int) *limit {
-	return &limit{places: make(chan struct{}, places)}
+func newLimit(slots int) *limit {
+	return &limit{slots: make(chan struct{}, slots)}
 }
 
 func (l *limit) count() (asked, held int) {
@@ -40,7 +40,7 @@ func (l *limit) count() (asked, held int) {
 	return l.asked, l.held
 }
 
-// limited returns a context for an engagement that has the limit.
+// limited returns a context for an engagement with the limit.
 func limited(ctx context.Context, l *limit) context.Context {
 	return multicluster.WithEngagement(ctx, multicluster.NewEngagement(l))
 }
@@ -64,11 +64,11 @@ func (r *startRequest) Wait(ctx context.Context) error {
 		return l.err
 	}
 	select {
-	case l.places <- struct{}{}:
+	case l.slots <- struct{}{}:
 	case <-ctx.Done():
 		l.mu.Lock()
 		defer l.mu.Unlock()
-		l.given++
+		l.gaveUp++
 		return ctx.Err()
 	}
 	l.mu.Lock()
@@ -90,14 +90,14 @@ func (r *startRequest) Release() {
 	if r.held {
 		r.held = false
 		l.held--
-		<-l.places
+		<-l.slots
 	}
 }
 
-func TestSourcesOfManyClustersStartNoFasterThanTheirLimit(t *testing.T) {
+func TestStartLimit(t *testing.T) {
 	for _, tc := range []struct {
 		name string
-		// begin has sources start in clusters that have been engaged.
+		// begin makes the sources start in the engaged clusters.
 		begin func(t *testing.T, c mccontroller.Controller, src *fakeSource)
 	}{
 		{"when the controller starts", func(t *testing.T, c mccontroller.Controller, src *fakeSource) {
@@ -130,7 +130,7 @@ func TestSourcesOfManyClustersStartNoFasterThanTheirLimit(t *testing.T) {
 				for left := len(names); left > 0; {
 					synctest.Wait()
 					_, held := limit.count()
-					g.Expect(held).To(Equal(min(left, 3)), "as many as may")
+					g.Expect(held).To(Equal(min(left, 3)), "as many as there are slots")
 					running := 0
 					for _, name := range names {
 						if src.running(name) > 0 {
@@ -142,64 +142,64 @@ func TestSourcesOfManyClustersStartNoFasterThanTheirLimit(t *testing.T) {
 				}
 				synctest.Wait()
 				g.Expect(limit.most).To(Equal(3))
-				g.Expect(limit.asked).To(Equal(100), "once for each start")
+				g.Expect(limit.asked).To(Equal(100), "one request for each start")
 				g.Expect(limit.released).To(Equal(100))
 			})
 		})
 	}
 }
 
-func TestTheWaitForAStartIsNotTakenForASyncThatDoesNotCome(t *testing.T) {
+func TestWaitForStartIsNoSyncTimeout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := NewWithT(t)
 		rec := &recorder{}
 		c := newController(t, rec, mccontroller.Options{CacheSyncTimeout: time.Minute})
 		src, limit := newFakeSource("a"), newLimit(1)
-		limit.places <- struct{}{}
+		limit.slots <- struct{}{}
 		g.Expect(c.MultiClusterWatch(src)).To(Succeed())
 		start(t, c)
 		g.Expect(c.Engage(limited(t.Context(), limit), "eu", &fakeCluster{})).To(Succeed())
 		time.Sleep(time.Hour)
 		g.Expect(statusOf(c, "eu").LastError).To(BeEmpty())
 		g.Expect(src.attempts("eu")).To(Equal(1))
-		<-limit.places
+		<-limit.slots
 		synctest.Wait()
 		g.Expect(rec.seen()).To(Equal([]string{"eu/a"}))
 	})
 }
 
-func TestTheWaitForAStartEndsWithTheEngagement(t *testing.T) {
+func TestWaitForStartEndsWithTheEngagement(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := NewWithT(t)
 		c := newController(t, &recorder{}, mccontroller.Options{})
 		src, limit := newFakeSource("a"), newLimit(1)
-		limit.places <- struct{}{}
+		limit.slots <- struct{}{}
 		g.Expect(c.MultiClusterWatch(src)).To(Succeed())
 		start(t, c)
 		ctx, leave := context.WithCancel(t.Context())
 		g.Expect(c.Engage(limited(ctx, limit), "eu", &fakeCluster{})).To(Succeed())
 		synctest.Wait()
-		// Nobody else waits with it.
+		// Another cluster does not wait.
 		g.Expect(c.Engage(t.Context(), "us", &fakeCluster{})).To(Succeed())
 		synctest.Wait()
 		g.Expect(src.running("us")).To(Equal(1))
 
 		leave()
 		synctest.Wait()
-		g.Expect(limit.given).To(Equal(1))
+		g.Expect(limit.gaveUp).To(Equal(1))
 		g.Expect(limit.asked).To(Equal(1))
 		g.Expect(src.running("eu")).To(BeZero())
 	})
 }
 
-func TestAStartThatFailsMakesRoomForOthers(t *testing.T) {
+func TestFailedStartIsReleased(t *testing.T) {
 	for _, tc := range []struct {
 		name  string
 		fails func(*fakeSource, *limit)
 	}{
-		{"because of the source", func(s *fakeSource, _ *limit) { s.fail("eu", atStart) }},
-		{"because it does not sync", func(s *fakeSource, _ *limit) { s.unsynced("eu") }},
-		{"because of the limit", func(_ *fakeSource, l *limit) { l.err = errors.New("no start today") }},
+		{"the source fails", func(s *fakeSource, _ *limit) { s.fail("eu", atStart) }},
+		{"the source does not sync", func(s *fakeSource, _ *limit) { s.unsynced("eu") }},
+		{"Wait fails", func(_ *fakeSource, l *limit) { l.err = errors.New("no start today") }},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -213,14 +213,14 @@ func TestAStartThatFailsMakesRoomForOthers(t *testing.T) {
 				time.Sleep(10*time.Minute + 10*time.Millisecond)
 				asked, held := limit.count()
 				g.Expect(held).To(BeZero())
-				g.Expect(asked).To(BeNumerically(">", 5), "it is asked before each try")
+				g.Expect(asked).To(BeNumerically(">", 5), "each retry requests a start")
 				g.Expect(statusOf(c, "eu").LastError).NotTo(BeEmpty())
 			})
 		})
 	}
 }
 
-func TestASourceThatIsNotWatchedGivesItsShareBack(t *testing.T) {
+func TestStartOfUnwatchedSourceIsReleased(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := NewWithT(t)
 		c := newController(t, &recorder{}, mccontroller.Options{})
@@ -236,9 +236,8 @@ func TestASourceThatIsNotWatchedGivesItsShareBack(t *testing.T) {
 	})
 }
 
-// A cluster that is being engaged holds a startup slot, which its sources share
-// if they request that before Engage returns.
-func TestStartsAreRequestedBeforeEngageReturns(t *testing.T) {
+// The cluster holds a startup slot until Engage returns, which its sources share.
+func TestStartIsRequestedInEngage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := NewWithT(t)
 		c := newController(t, &recorder{}, mccontroller.Options{})
@@ -247,7 +246,7 @@ func TestStartsAreRequestedBeforeEngageReturns(t *testing.T) {
 		}
 		limit := newLimit(0)
 		g.Expect(c.Engage(limited(t.Context(), limit), "before", &fakeCluster{})).To(Succeed())
-		g.Expect(limit.asked).To(BeZero(), "a replica that does not lead starts none")
+		g.Expect(limit.asked).To(BeZero(), "sources have not started yet")
 		start(t, c)
 		synctest.Wait()
 		g.Expect(limit.asked).To(Equal(2))

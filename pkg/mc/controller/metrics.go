@@ -14,9 +14,9 @@ import (
 	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 )
 
-// maxClusterSeries bounds the series of one metric and controller that carry a
-// cluster's name. The clusters with the highest values have one of their own;
-// the others are added up under otherClusters, as is one of that name.
+// maxClusterSeries bounds the series with a cluster's name for one metric and
+// controller. The clusters with the highest values have their own; the others
+// are added up under otherClusters, with a cluster that has this name.
 const (
 	maxClusterSeries = 100
 	otherClusters    = "(other)"
@@ -26,15 +26,15 @@ var (
 	clustersDesc = prometheus.NewDesc("rollcall_controller_clusters",
 		"Number of clusters that the controller is engaged with.", []string{"controller"}, nil)
 	parkedDesc = prometheus.NewDesc("rollcall_controller_parked_requests",
-		"Number of requests that wait for a cluster to be engaged.", []string{"controller"}, nil)
+		"Number of requests that wait until a cluster is engaged.", []string{"controller"}, nil)
 	unsyncedDesc = prometheus.NewDesc("rollcall_controller_cluster_unsynced_sources",
-		"Number of sources that have not synced in a cluster, where there are any.", []string{"controller", "cluster"}, nil)
+		"Number of sources that have not synced in a cluster, if not zero.", []string{"controller", "cluster"}, nil)
 	depthDesc = prometheus.NewDesc("rollcall_controller_cluster_depth",
-		"Number of requests that are queued for a cluster, where there are any.", []string{"controller", "cluster"}, nil)
+		"Number of requests queued for a cluster, if not zero.", []string{"controller", "cluster"}, nil)
 )
 
-// metrics collects from all controllers whose sources run. Values are read when
-// they are scraped, so a cluster that has left leaves no series behind.
+// metrics collects from all controllers whose sources run. It reads the values at
+// each scrape, so a cluster that has left has no series.
 var metrics = &collector{}
 
 func init() {
@@ -48,6 +48,7 @@ type reporter interface {
 	parkedRequests() int
 }
 
+// collector is a prometheus.Collector for all controllers of the process.
 type collector struct {
 	mu        sync.Mutex // guards reporters
 	reporters map[reporter]struct{}
@@ -81,7 +82,7 @@ func (m *collector) Collect(ch chan<- prometheus.Metric) {
 	m.mu.Lock()
 	reporters := slices.Collect(maps.Keys(m.reporters))
 	m.mu.Unlock()
-	sums := map[string]*sum{} // names are unique unless a program forgoes that
+	sums := map[string]*sum{} // several controllers may have one name if SkipNameValidation is set
 	for _, r := range reporters {
 		name := r.controllerName()
 		if sums[name] == nil {
@@ -97,10 +98,10 @@ func (m *collector) Collect(ch chan<- prometheus.Metric) {
 	}
 }
 
-// sum is what all controllers of one name come to.
+// sum adds up the values of all controllers of one name.
 type sum struct {
 	clusters, parked int
-	unsynced, depth  map[string]int // by cluster, where they are not zero
+	unsynced, depth  map[string]int // by cluster, if not zero
 }
 
 func (s *sum) add(r reporter) {
@@ -136,15 +137,14 @@ func sendClusters(ch chan<- prometheus.Metric, desc *prometheus.Desc, controller
 	}
 }
 
-// send leaves out what cannot be sent: one bad series would cost all others of
-// the process.
+// send omits a series that is invalid: it would make the whole scrape fail.
 func send(ch chan<- prometheus.Metric, desc *prometheus.Desc, value int, labels ...string) {
 	if metric, err := prometheus.NewConstMetric(desc, prometheus.GaugeValue, float64(value), labels...); err == nil {
 		ch <- metric
 	}
 }
 
-// label makes the name of a cluster what Prometheus takes for a label's value.
+// label makes a cluster's name a valid label value.
 func label(name string) string {
 	return strings.ToValidUTF8(name, "\uFFFD")
 }

@@ -16,24 +16,68 @@ import (
 	"github.com/rollcall-dev/rollcall/pkg/mc/multicluster"
 )
 
-func TestNoNameOfAClusterCostsTheOtherMetrics(t *testing.T) {
+func TestMetricsOfOneCluster(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := NewWithT(t)
+		c := newController(t, &recorder{}, mccontroller.Options{})
+		src := newFakeSource("a")
+		src.unsynced("eu")
+		g.Expect(c.MultiClusterWatch(src)).To(Succeed())
+		g.Expect(series("rollcall_controller_clusters")).To(BeEmpty())
+		start(t, c)
+		ctx, leave := context.WithCancel(t.Context())
+		g.Expect(c.Engage(ctx, "eu", &fakeCluster{})).To(Succeed())
+		g.Expect(c.Engage(t.Context(), "us", &fakeCluster{})).To(Succeed())
+		synctest.Wait()
+		g.Expect(series("rollcall_controller_clusters")).To(ConsistOf("controller=test 2"))
+		g.Expect(series("rollcall_controller_cluster_unsynced_sources")).To(ConsistOf("cluster=eu controller=test 1"))
+		g.Expect(series("rollcall_controller_cluster_depth")).To(ConsistOf("cluster=eu controller=test 1"))
+
+		leave()
+		synctest.Wait()
+		g.Expect(series("rollcall_controller_clusters")).To(ConsistOf("controller=test 1"))
+		g.Expect(series("rollcall_controller_cluster_unsynced_sources")).To(BeEmpty())
+		g.Expect(series("rollcall_controller_cluster_depth")).To(BeEmpty())
+	})
+}
+
+func TestMetricsAreBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := NewWithT(t)
+		c := newController(t, &recorder{}, mccontroller.Options{})
+		src := newFakeSource("a")
+		g.Expect(c.MultiClusterWatch(src)).To(Succeed())
+		start(t, c)
+		for i := range 150 {
+			name := multicluster.ClusterName(fmt.Sprintf("c%03d", i))
+			src.unsynced(name)
+			g.Expect(c.Engage(t.Context(), name, &fakeCluster{})).To(Succeed())
+		}
+		synctest.Wait()
+		depth := series("rollcall_controller_cluster_depth")
+		g.Expect(depth).To(HaveLen(101))
+		g.Expect(depth).To(ContainElement("cluster=(other) controller=test 50"))
+	})
+}
+
+func TestMetricsWithOddClusterNames(t *testing.T) {
 	for _, tc := range []struct {
 		name     string
 		clusters []multicluster.ClusterName
 		want     []string
 	}{
 		{
-			name:     "names that are not UTF-8, which may come to the same label",
+			name:     "names that are not UTF-8, with the same label",
 			clusters: []multicluster.ClusterName{"eu", "a\xff", "a\xfe"},
 			want:     []string{"cluster=eu controller=test 1", "cluster=a\uFFFD controller=test 2"},
 		},
 		{
-			name:     "the name of the sum of those that are left out",
+			name:     "(other), with others left out",
 			clusters: append(many(100), "(other)", "c100"),
 			want:     append(manySeries(100), "cluster=(other) controller=test 2"),
 		},
 		{
-			name:     "that name, where none is left out",
+			name:     "(other), with none left out",
 			clusters: []multicluster.ClusterName{"(other)"},
 			want:     []string{"cluster=(other) controller=test 1"},
 		},
@@ -73,7 +117,7 @@ func manySeries(n int) []string {
 	return all
 }
 
-func TestControllersOfOneNameAreAddedUp(t *testing.T) {
+func TestMetricsOfControllersOfOneName(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := NewWithT(t)
 		for i := range 3 {
@@ -92,7 +136,7 @@ func TestControllersOfOneNameAreAddedUp(t *testing.T) {
 	})
 }
 
-func TestAControllerThatIsWarmedUpHasMetrics(t *testing.T) {
+func TestMetricsDuringWarmup(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := NewWithT(t)
 		c, src := newController(t, &recorder{}, mccontroller.Options{EnableWarmup: ptr.To(true)}), newFakeSource("a")
@@ -113,7 +157,7 @@ func TestAControllerThatIsWarmedUpHasMetrics(t *testing.T) {
 	})
 }
 
-func TestBeforeTheStartNoSourceHasSynced(t *testing.T) {
+func TestStatusBeforeStart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := NewWithT(t)
 		c := newController(t, &recorder{}, mccontroller.Options{})

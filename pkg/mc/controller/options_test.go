@@ -26,7 +26,7 @@ import (
 	mcreconcile "github.com/rollcall-dev/rollcall/pkg/mc/reconcile"
 )
 
-func TestTheOptionsOfControllerRuntimeHaveTheirEffect(t *testing.T) {
+func TestOptions(t *testing.T) {
 	t.Run("ReconciliationTimeout ends the context of a reconcile", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			g := NewWithT(t)
@@ -60,7 +60,7 @@ func TestTheOptionsOfControllerRuntimeHaveTheirEffect(t *testing.T) {
 			reconciling := make(chan struct{})
 			c := newController(t, reconcilerFunc(func(context.Context, mcreconcile.Request) (reconcile.Result, error) {
 				defer close(reconciling)
-				panic("for good")
+				panic("always")
 			}), mccontroller.Options{RecoverPanic: ptr.To(false)})
 			g := NewWithT(t)
 			g.Expect(c.MultiClusterWatch(newFakeSource("a"))).To(Succeed())
@@ -74,10 +74,10 @@ func TestTheOptionsOfControllerRuntimeHaveTheirEffect(t *testing.T) {
 		output, err := process.CombinedOutput()
 		g := NewWithT(t)
 		g.Expect(err).To(BeAssignableToTypeOf(&exec.ExitError{}))
-		g.Expect(string(output)).To(ContainSubstring("panic: for good"))
+		g.Expect(string(output)).To(ContainSubstring("panic: always"))
 	})
 
-	t.Run("RateLimiter decides when a failed request comes again", func(t *testing.T) {
+	t.Run("RateLimiter delays the retry of a failed request", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			g := NewWithT(t)
 			rec := &recorder{err: errors.New("not yet"), errs: 1}
@@ -91,7 +91,7 @@ func TestTheOptionsOfControllerRuntimeHaveTheirEffect(t *testing.T) {
 		})
 	})
 
-	t.Run("a result's RequeueAfter and Priority count", func(t *testing.T) {
+	t.Run("RequeueAfter of a result", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			g := NewWithT(t)
 			var tries atomic.Int32
@@ -104,10 +104,10 @@ func TestTheOptionsOfControllerRuntimeHaveTheirEffect(t *testing.T) {
 		})
 	})
 
-	t.Run("a TerminalError is not tried again", func(t *testing.T) {
+	t.Run("a TerminalError is not retried", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			g := NewWithT(t)
-			rec := &recorder{err: reconcile.TerminalError(errors.New("for good")), errs: 10}
+			rec := &recorder{err: reconcile.TerminalError(errors.New("always")), errs: 10}
 			run(t, rec, mccontroller.Options{})
 			time.Sleep(time.Hour)
 			g.Expect(rec.seen()).To(HaveLen(1))
@@ -115,7 +115,7 @@ func TestTheOptionsOfControllerRuntimeHaveTheirEffect(t *testing.T) {
 	})
 }
 
-func TestHigherPrioritiesComeFirst(t *testing.T) {
+func TestPriorities(t *testing.T) {
 	fair := mccontroller.FairQueue(queue.Options[mcreconcile.Request]{})
 	ownQueue := func(name string, _ workqueue.TypedRateLimiter[mcreconcile.Request]) workqueue.TypedRateLimitingInterface[mcreconcile.Request] {
 		return priorityqueue.New[mcreconcile.Request](name)
@@ -127,10 +127,10 @@ func TestHigherPrioritiesComeFirst(t *testing.T) {
 		want       []string
 	}{
 		{"by default", nil, nil, []string{"eu/a", "eu/high", "eu/low"}},
-		{"in a queue with options of its own", nil, fair, []string{"eu/a", "eu/high", "eu/low"}},
-		{"unless the priority queue is turned off", ptr.To(false), nil, []string{"eu/a", "eu/low", "eu/high"}},
-		{"nor in a queue with options of its own", ptr.To(false), fair, []string{"eu/a", "eu/low", "eu/high"}},
-		{"nor in any other queue", ptr.To(false), ownQueue, []string{"eu/a", "eu/low", "eu/high"}},
+		{"FairQueue with options", nil, fair, []string{"eu/a", "eu/high", "eu/low"}},
+		{"UsePriorityQueue false", ptr.To(false), nil, []string{"eu/a", "eu/low", "eu/high"}},
+		{"UsePriorityQueue false, FairQueue with options", ptr.To(false), fair, []string{"eu/a", "eu/low", "eu/high"}},
+		{"UsePriorityQueue false, another queue", ptr.To(false), ownQueue, []string{"eu/a", "eu/low", "eu/high"}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -153,7 +153,7 @@ func TestHigherPrioritiesComeFirst(t *testing.T) {
 	}
 }
 
-func TestAControllerThatIsWarmedUpFillsItsQueueBeforeItStarts(t *testing.T) {
+func TestWarmup(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := NewWithT(t)
 		rec := &recorder{}
@@ -167,10 +167,10 @@ func TestAControllerThatIsWarmedUpFillsItsQueueBeforeItStarts(t *testing.T) {
 		defer cancel()
 		g.Expect(warm.Warmup(ctx)).To(Succeed())
 		synctest.Wait()
-		g.Expect(src.running("eu")).To(Equal(1), "the sources run")
-		g.Expect(rec.seen()).To(BeEmpty(), "nothing is reconciled yet")
+		g.Expect(src.running("eu")).To(Equal(1), "sources run")
+		g.Expect(rec.seen()).To(BeEmpty(), "nothing is reconciled")
 
-		g.Expect(c.Engage(t.Context(), "us", &fakeCluster{})).To(Succeed(), "clusters that come meanwhile are warmed up too")
+		g.Expect(c.Engage(t.Context(), "us", &fakeCluster{})).To(Succeed(), "clusters engaged during the warm-up")
 		synctest.Wait()
 		g.Expect(src.running("us")).To(Equal(1))
 
@@ -181,7 +181,7 @@ func TestAControllerThatIsWarmedUpFillsItsQueueBeforeItStarts(t *testing.T) {
 	})
 }
 
-func TestNeedLeaderElectionIsToldToTheManager(t *testing.T) {
+func TestNeedLeaderElection(t *testing.T) {
 	for _, tc := range []struct {
 		name string
 		need *bool
@@ -198,7 +198,7 @@ func TestNeedLeaderElectionIsToldToTheManager(t *testing.T) {
 	}
 }
 
-func TestMisuseIsAnError(t *testing.T) {
+func TestMisuse(t *testing.T) {
 	g := NewWithT(t)
 	mgr := newManager(t)
 	_, err := mccontroller.NewUnmanaged("test", mgr, mccontroller.Options{})

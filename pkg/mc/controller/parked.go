@@ -12,17 +12,17 @@ import (
 )
 
 const (
-	// maxParked bounds the requests that a controller keeps for clusters that
-	// may never come. What does not fit is tried again after a time instead.
+	// maxParked bounds the number of requests that a controller parks. Further
+	// ones are retried after a delay instead.
 	maxParked = 10_000
 
-	// parkRetry is when a request is tried again whose cluster was engaged just
-	// before it was parked.
+	// parkRetry is the delay before the retry of a request whose cluster was
+	// engaged just before it was parked.
 	parkRetry = time.Second
 )
 
-// parked has requests by the cluster whose engagement they wait for, and for
-// each that cluster. The zero value is empty.
+// parked is a set of requests that wait for a cluster to be engaged. The zero
+// value is empty.
 type parked[request comparable] struct {
 	requests map[multicluster.ClusterName]map[request]struct{}
 	until    map[request]multicluster.ClusterName
@@ -62,7 +62,7 @@ func (p *parked[request]) remove(req request) {
 	}
 }
 
-// take returns the requests that wait for the cluster and forgets them.
+// take removes and returns the requests that wait for the cluster.
 func (p *parked[request]) take(name multicluster.ClusterName) []request {
 	requests := slices.Collect(maps.Keys(p.requests[name]))
 	for _, req := range requests {
@@ -71,7 +71,7 @@ func (p *parked[request]) take(name multicluster.ClusterName) []request {
 	return requests
 }
 
-// drop forgets the requests of a cluster that has left.
+// drop removes the requests that the function is true for.
 func (p *parked[request]) drop(of func(request) bool) {
 	for req := range p.until {
 		if of(req) {
@@ -80,14 +80,14 @@ func (p *parked[request]) drop(of func(request) bool) {
 	}
 }
 
-// park keeps a request until the cluster is engaged with the controller, and
-// tells whether there was room for it. The engagement is that of the request's
+// park keeps a request until the cluster is engaged with the controller. It
+// returns false if too many are parked. The engagement is that of the request's
 // own cluster, nil if there is none.
 func (c *mcController[request]) park(req request, of *engagement[request], until multicluster.ClusterName) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if of != nil && c.engagements[of.name] != of {
-		return true // it goes with its own cluster
+		return true // dropped with its own cluster
 	}
 	if c.engagements[until] != nil {
 		c.queue.AddAfter(req, parkRetry)
@@ -96,8 +96,8 @@ func (c *mcController[request]) park(req request, of *engagement[request], until
 	return c.parked.add(req, until)
 }
 
-// unpark forgets a request that is tried, whatever for: should it still need a
-// cluster, it is parked anew.
+// unpark removes a request that a worker has got, for whatever reason. It is
+// parked again if it still needs a cluster.
 func (c *mcController[request]) unpark(req request) {
 	c.mu.RLock()
 	waits := c.parked.has(req)

@@ -19,7 +19,96 @@ import (
 	mcreconcile "github.com/rollcall-dev/rollcall/pkg/mc/reconcile"
 )
 
-func TestARequestThatSucceededMeanwhileWaitsForNoCluster(t *testing.T) {
+func TestRequestWaitsForCluster(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := NewWithT(t)
+		var ready atomic.Bool
+		rec := &recorder{}
+		needsUS := mcreconcile.NewClusterNotFoundWrapper(reconcilerFunc(func(ctx context.Context, req mcreconcile.Request) (reconcile.Result, error) {
+			if !ready.Load() {
+				return reconcile.Result{}, multicluster.NotReadyError("us", "Connecting")
+			}
+			return rec.Reconcile(ctx, req)
+		}))
+		c := newController(t, needsUS, mccontroller.Options{})
+		g.Expect(c.MultiClusterWatch(newFakeSource("a"))).To(Succeed())
+		start(t, c)
+		g.Expect(c.Engage(t.Context(), "eu", &fakeCluster{})).To(Succeed())
+		time.Sleep(65 * time.Minute) // between two of the retries
+		synctest.Wait()
+		g.Expect(rec.seen()).To(BeEmpty())
+
+		ready.Store(true)
+		g.Expect(c.Engage(t.Context(), "us", &fakeCluster{})).To(Succeed())
+		synctest.Wait()
+		g.Expect(rec.seen()).To(ConsistOf("us/a", "eu/a"))
+	})
+}
+
+func TestRequestIsRetriedWhileItWaits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := NewWithT(t)
+		var tries atomic.Int32
+		r := mcreconcile.NewClusterNotFoundWrapper(reconcilerFunc(func(context.Context, mcreconcile.Request) (reconcile.Result, error) {
+			tries.Add(1)
+			return reconcile.Result{}, multicluster.NotReadyError("us", "on another replica")
+		}))
+		c := newController(t, r, mccontroller.Options{})
+		g.Expect(c.MultiClusterWatch(newFakeSource("a"))).To(Succeed())
+		start(t, c)
+		ctx, leave := context.WithCancel(t.Context())
+		g.Expect(c.Engage(ctx, "eu", &fakeCluster{})).To(Succeed())
+		time.Sleep(65 * time.Minute)
+		synctest.Wait()
+		g.Expect(tries.Load()).To(BeEquivalentTo(7))
+		g.Expect(series("rollcall_controller_parked_requests")).To(ConsistOf("controller=test 1"))
+
+		leave()
+		synctest.Wait()
+		g.Expect(series("rollcall_controller_parked_requests")).To(ConsistOf("controller=test 0"), "dropped with its own cluster")
+		time.Sleep(time.Hour)
+		g.Expect(tries.Load()).To(BeEquivalentTo(7))
+	})
+}
+
+func TestWaitingRequestIsDroppedWithItsCluster(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := NewWithT(t)
+		r := mcreconcile.NewClusterNotFoundWrapper(reconcilerFunc(func(ctx context.Context, _ mcreconcile.Request) (reconcile.Result, error) {
+			<-ctx.Done()
+			return reconcile.Result{}, multicluster.NotReadyError("us", "Connecting")
+		}))
+		c := newController(t, r, mccontroller.Options{})
+		g.Expect(c.MultiClusterWatch(newFakeSource("a"))).To(Succeed())
+		start(t, c)
+		g.Expect(c.Engage(t.Context(), "eu", &fakeCluster{})).To(Succeed())
+		synctest.Wait()
+		g.Expect(c.Engage(t.Context(), "eu", &fakeCluster{})).To(Succeed(), "replaces the first")
+		synctest.Wait()
+		g.Expect(series("rollcall_controller_parked_requests")).To(ConsistOf("controller=test 0"))
+	})
+}
+
+func TestRequestIsParkedJustAfterTheEngagement(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := NewWithT(t)
+		rec, tries := &recorder{}, 0
+		r := mcreconcile.NewClusterNotFoundWrapper(reconcilerFunc(func(ctx context.Context, req mcreconcile.Request) (reconcile.Result, error) {
+			if tries++; tries == 1 {
+				return reconcile.Result{}, multicluster.NotReadyError("eu", "just being engaged")
+			}
+			return rec.Reconcile(ctx, req)
+		}))
+		c := newController(t, r, mccontroller.Options{})
+		g.Expect(c.MultiClusterWatch(newFakeSource("a"))).To(Succeed())
+		start(t, c)
+		g.Expect(c.Engage(t.Context(), "eu", &fakeCluster{})).To(Succeed())
+		time.Sleep(time.Minute)
+		g.Expect(rec.seen()).To(ConsistOf("eu/a"))
+	})
+}
+
+func TestRequestSucceedsWhileItWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := NewWithT(t)
 		var needed atomic.Bool
@@ -41,11 +130,11 @@ func TestARequestThatSucceededMeanwhileWaitsForNoCluster(t *testing.T) {
 
 		g.Expect(c.Engage(t.Context(), "us", &fakeCluster{})).To(Succeed())
 		time.Sleep(time.Hour)
-		g.Expect(rec.seen()).To(Equal([]string{"eu/a", "us/a"}), "nothing is left that would be tried again")
+		g.Expect(rec.seen()).To(Equal([]string{"eu/a", "us/a"}), "no retry is left")
 	})
 }
 
-func TestARequestWaitsForTheClusterThatItNeededLast(t *testing.T) {
+func TestRequestWaitsForAnotherCluster(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := NewWithT(t)
 		var need atomic.Value
@@ -74,7 +163,7 @@ func TestARequestWaitsForTheClusterThatItNeededLast(t *testing.T) {
 	})
 }
 
-func TestARequestWhoseOwnClusterLeftDuringTheReconcileWaitsForNoOther(t *testing.T) {
+func TestClusterLeavesBeforeItsRequestWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := NewWithT(t)
 		rec := &recorder{}
@@ -100,7 +189,7 @@ func TestARequestWhoseOwnClusterLeftDuringTheReconcileWaitsForNoOther(t *testing
 	})
 }
 
-func TestOnlySoManyRequestsWaitForClusters(t *testing.T) {
+func TestWaitingRequestsAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := NewWithT(t)
 		var needed atomic.Bool

@@ -33,18 +33,18 @@ func (r *clusterReconciler[request]) Reconcile(ctx context.Context, req request)
 	})
 	if e == nil {
 		if r.controller.dropped(req) {
-			return reconcile.Result{}, nil // the cluster left before this could begin
+			return reconcile.Result{}, nil // the cluster left before this began
 		}
-		// The local cluster, or one that a handler names although the
-		// controller is not engaged with it: the reconciler knows what to do.
+		// The local cluster, or one that the controller is not engaged with: the
+		// reconciler decides.
 		return r.reconciler.Reconcile(ctx, req)
 	}
 	if e.ctx.Err() != nil {
-		return reconcile.Result{}, nil // the cluster leaves in this moment
+		return reconcile.Result{}, nil // the cluster is leaving
 	}
 	if !synced {
-		// The request was taken off the queue just before that was told to keep
-		// the cluster's back, or the queue knows nothing of clusters.
+		// The request left the queue just before the cluster's requests were
+		// held, or the queue is no clusterQueue.
 		return reconcile.Result{RequeueAfter: time.Second}, nil
 	}
 
@@ -54,10 +54,10 @@ func (r *clusterReconciler[request]) Reconcile(ctx context.Context, req request)
 
 	result, err := r.reconciler.Reconcile(ctx, req)
 	if e.ctx.Err() != nil {
-		// Whatever is left to do, there is no cluster to do it in. Should it
-		// come back, its first listing enqueues the object anew.
+		// Nothing is requeued. If the cluster comes back, its first listing
+		// enqueues the object again.
 		if err != nil {
-			log.FromContext(ctx).V(1).Info("The cluster left during the reconcile", "error", err.Error())
+			log.FromContext(ctx).V(1).Info("Cluster left during reconcile", "error", err.Error())
 		}
 		return reconcile.Result{}, nil
 	}

@@ -18,13 +18,12 @@ import (
 	mcsource "github.com/rollcall-dev/rollcall/pkg/mc/source"
 )
 
-// startSource starts the source until that succeeds, and tells whether it did
-// before the engagement ended. The source runs on until the engagement ends.
-func (c *mcController[request]) startSource(e *engagement[request], src mcsource.TypedSource[client.Object, request], q *engagedQueue[request], start multicluster.StartRequest) bool {
-	log := c.GetLogger().WithValues("cluster", e.name)
-	backoff := retry.Backoff()
+// startSource starts the source until that succeeds. It returns false if the
+// engagement ends before. The source runs until the engagement ends.
+func (c *mcController[request]) startSource(src mcsource.TypedSource[client.Object, request], q *engagedQueue[request], start multicluster.StartRequest) bool {
+	e, backoff := q.engagement, retry.Backoff(time.Second, time.Minute)
 	for {
-		err := c.tryStartSource(e, src, q, start)
+		err := c.tryStartSource(src, q, start)
 		if err == nil {
 			return true
 		}
@@ -33,7 +32,8 @@ func (c *mcController[request]) startSource(e *engagement[request], src mcsource
 		}
 		c.sourceFailed(q, err)
 		delay := backoff.Step()
-		log.Error(err, "Source cannot start in this cluster, trying again; no request of this cluster is reconciled meanwhile", "source", fmt.Sprint(src), "after", delay.Round(time.Millisecond).String())
+		c.GetLogger().Error(err, "Failed to start source, requests of this cluster wait", "cluster", e.name,
+			"source", fmt.Sprint(src), "retryAfter", delay.Round(time.Millisecond).String())
 		select {
 		case <-e.ctx.Done():
 			return false
@@ -43,8 +43,9 @@ func (c *mcController[request]) startSource(e *engagement[request], src mcsource
 	}
 }
 
-func (c *mcController[request]) tryStartSource(e *engagement[request], src mcsource.TypedSource[client.Object, request], q *engagedQueue[request], start multicluster.StartRequest) (err error) {
+func (c *mcController[request]) tryStartSource(src mcsource.TypedSource[client.Object, request], q *engagedQueue[request], start multicluster.StartRequest) (err error) {
 	defer start.Release()
+	e := q.engagement
 	forCluster, watched, err := src.ForCluster(e.name, e.cluster)
 	if err != nil || !watched {
 		return err
@@ -59,10 +60,10 @@ func (c *mcController[request]) tryStartSource(e *engagement[request], src mcsou
 		}
 	}()
 	c.GetLogger().V(1).Info("Starting EventSource", "cluster", e.name, "source", fmt.Sprint(forCluster))
-	late := fmt.Errorf("has not started within %v", c.syncTimeout)
+	late := fmt.Errorf("not started within %v", c.syncTimeout)
 	limit := time.AfterFunc(c.syncTimeout, func() {
 		if ctx.Err() == nil {
-			c.sourceKeptFromSyncing(forCluster, q, start, late)
+			c.sourceStuck(forCluster, q, start, late)
 			cancel()
 		}
 	})
@@ -89,8 +90,8 @@ func (c *mcController[request]) tryStartSource(e *engagement[request], src mcsou
 	return ctx.Err()
 }
 
-// diagnose notes why the source has not synced, until the context ends, if the
-// source can tell. The reason found last is in what it returns.
+// diagnose finds out why the source has not synced, until the context ends, if
+// the source is a DiagnosedSource. The result holds the latest reason.
 func (c *mcController[request]) diagnose(ctx context.Context, src source.TypedSource[request], q *engagedQueue[request], start multicluster.StartRequest) *atomic.Pointer[error] {
 	reason := &atomic.Pointer[error]{}
 	diagnosed, ok := src.(sources.Diagnosed)
@@ -101,19 +102,18 @@ func (c *mcController[request]) diagnose(ctx context.Context, src source.TypedSo
 		diagnosed.Diagnose(ctx, func(err error) {
 			if ctx.Err() == nil {
 				reason.Store(&err)
-				c.sourceKeptFromSyncing(src, q, start, err)
+				c.sourceStuck(src, q, start, err)
 			}
 		})
 	})
 	return reason
 }
 
-// sourceKeptFromSyncing shows why the source has not synced, and lets others
-// start.
-func (c *mcController[request]) sourceKeptFromSyncing(src source.TypedSource[request], q *engagedQueue[request], start multicluster.StartRequest, reason error) {
+// sourceStuck records why the source has not synced, and lets others start.
+func (c *mcController[request]) sourceStuck(src source.TypedSource[request], q *engagedQueue[request], start multicluster.StartRequest, reason error) {
 	start.Release()
 	if c.sourceFailed(q, reason) {
-		c.GetLogger().Info("Source has not synced in this cluster; no request of this cluster is reconciled meanwhile",
+		c.GetLogger().Info("Source has not synced, requests of this cluster wait",
 			"cluster", q.engagement.name, "source", fmt.Sprint(src), "reason", reason.Error())
 	}
 }

@@ -19,7 +19,7 @@ import (
 	mcreconcile "github.com/rollcall-dev/rollcall/pkg/mc/reconcile"
 )
 
-func TestASourceThatHangsWhenItIsStartedIsShownAndTriedAgain(t *testing.T) {
+func TestStartHangs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := NewWithT(t)
 		rec := &recorder{}
@@ -30,9 +30,9 @@ func TestASourceThatHangsWhenItIsStartedIsShownAndTriedAgain(t *testing.T) {
 		start(t, c)
 		g.Expect(c.Engage(limited(t.Context(), limit), "eu", &fakeCluster{})).To(Succeed())
 		time.Sleep(time.Minute + time.Millisecond)
-		g.Expect(statusOf(c, "eu").LastError).To(Equal("has not started within 1m0s"))
+		g.Expect(statusOf(c, "eu").LastError).To(Equal("not started within 1m0s"))
 		_, held := limit.count()
-		g.Expect(held).To(BeZero(), "it lets others start")
+		g.Expect(held).To(BeZero(), "released")
 
 		src.fail("eu", nowhere)
 		time.Sleep(time.Minute)
@@ -42,7 +42,7 @@ func TestASourceThatHangsWhenItIsStartedIsShownAndTriedAgain(t *testing.T) {
 	})
 }
 
-// deafSource is one whose Start does not heed its context.
+// deafSource is a source whose Start ignores its context.
 type deafSource struct {
 	started atomic.Int32
 	finish  chan struct{}
@@ -56,7 +56,7 @@ func (s *deafSource) ForCluster(multicluster.ClusterName, cluster.Cluster) (sour
 	}), true, nil
 }
 
-func TestASourceWhoseStartHeedsNoContextKeepsNoOtherFromStarting(t *testing.T) {
+func TestStartIgnoresItsContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := NewWithT(t)
 		c := newController(t, &recorder{}, mccontroller.Options{CacheSyncTimeout: time.Minute})
@@ -65,19 +65,19 @@ func TestASourceWhoseStartHeedsNoContextKeepsNoOtherFromStarting(t *testing.T) {
 		start(t, c)
 		g.Expect(c.Engage(limited(t.Context(), limit), "eu", &fakeCluster{})).To(Succeed())
 		time.Sleep(time.Hour)
-		g.Expect(statusOf(c, "eu").LastError).To(Equal("has not started within 1m0s"))
+		g.Expect(statusOf(c, "eu").LastError).To(Equal("not started within 1m0s"))
 		_, held := limit.count()
 		g.Expect(held).To(BeZero())
-		g.Expect(src.started.Load()).To(BeEquivalentTo(1), "no two at a time")
+		g.Expect(src.started.Load()).To(BeEquivalentTo(1), "one Start at a time")
 
 		close(src.finish)
 		time.Sleep(time.Minute)
-		g.Expect(src.started.Load()).To(BeEquivalentTo(2), "the first came too late")
+		g.Expect(src.started.Load()).To(BeEquivalentTo(2), "the first one was too late")
 		g.Expect(statusOf(c, "eu")).To(Equal(mccontroller.ClusterStatus{ClusterName: "eu"}))
 	})
 }
 
-func TestOfASourceThatHangsInAClusterThatHasLeftNothingIsSaid(t *testing.T) {
+func TestStartHangsAfterClusterDisengaged(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := NewWithT(t)
 		var logged lines
@@ -90,7 +90,7 @@ func TestOfASourceThatHangsInAClusterThatHasLeftNothingIsSaid(t *testing.T) {
 		synctest.Wait()
 		leave()
 		time.Sleep(time.Hour)
-		g.Expect(logged.with("Source has not synced in this cluster; no request of this cluster is reconciled meanwhile")).To(BeEmpty())
+		g.Expect(logged.with("Source has not synced, requests of this cluster wait")).To(BeEmpty())
 		close(src.finish)
 	})
 }

@@ -8,25 +8,24 @@ import (
 	"github.com/rollcall-dev/rollcall/pkg/mc/queue"
 )
 
-// ClusterStatus is how a controller does in one cluster.
+// ClusterStatus is the status of a controller in one cluster.
 type ClusterStatus struct {
 	// ClusterName is the cluster's name.
 	ClusterName multicluster.ClusterName
 	// UnsyncedSources is the number of the controller's sources that have not
-	// delivered their initial events: all of them before sources are started, on
-	// a replica that does not lead. Until it is zero, nothing is reconciled.
+	// delivered their initial events: all of them on a replica that has not
+	// started its sources. Until it is zero, nothing is reconciled.
 	UnsyncedSources int
-	// LastError is why a source could not start when that was last tried, or
-	// what keeps it from syncing, as soon as that is known: within a second or two
-	// of the start for a kind that is missing or forbidden. It is "" once all sources
-	// have synced.
+	// LastError is why the last start of a source failed, or what keeps it from
+	// syncing, as soon as that is known: about a second after the start for a
+	// kind that is missing or forbidden. It is "" once all sources have synced.
 	LastError string
-	// Queue is what is queued for the cluster. It is zero where a queue of the
-	// user's own does not tell.
+	// Queue has the number of requests queued for the cluster. It is zero if
+	// Options.NewQueue makes other queues than FairQueue.
 	Queue queue.Depth
 }
 
-// backlog is the number of requests that wait.
+// backlog is the number of requests that wait for a worker.
 func (s ClusterStatus) backlog() int {
 	return s.Queue.Waiting + s.Queue.Delayed
 }
@@ -56,15 +55,8 @@ func (c *mcController[request]) ClusterStatus() []ClusterStatus {
 }
 
 func (c *mcController[request]) depthLocked(name multicluster.ClusterName) queue.Depth {
-	depths, ok := c.clusters.(depthQueue)
-	if !ok {
+	if c.clusters == nil {
 		return queue.Depth{}
 	}
-	return depths.Depth(name)
-}
-
-// depthQueue is what a queue must have for the controller to tell what is
-// queued for a cluster.
-type depthQueue interface {
-	Depth(multicluster.ClusterName) queue.Depth
+	return c.clusters.Depth(name)
 }

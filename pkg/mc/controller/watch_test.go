@@ -21,10 +21,10 @@ import (
 	mcsource "github.com/rollcall-dev/rollcall/pkg/mc/source"
 )
 
-// brokenWatcher wants to know of clusters but cannot start.
+// brokenWatcher is a ClusterWatcher whose Start fails.
 type brokenWatcher struct {
-	told  atomic.Int32
-	tried chan struct{} // if it is set, Start fails once it is closed
+	calls atomic.Int32
+	tried chan struct{} // if set, Start fails once it is closed
 }
 
 func (w *brokenWatcher) Start(context.Context, sourceQueue) error {
@@ -35,14 +35,14 @@ func (w *brokenWatcher) Start(context.Context, sourceQueue) error {
 }
 
 func (w *brokenWatcher) ClusterEngaged(context.Context, multicluster.ClusterName, cluster.Cluster) {
-	w.told.Add(1)
+	w.calls.Add(1)
 }
 
 func (w *brokenWatcher) ClusterDisengaged(multicluster.ClusterName, cluster.Cluster) {
-	w.told.Add(1)
+	w.calls.Add(1)
 }
 
-func TestASourceThatWatchRefusedIsToldOfNoCluster(t *testing.T) {
+func TestWatchFails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := NewWithT(t)
 		c := newController(t, &recorder{}, mccontroller.Options{})
@@ -55,12 +55,12 @@ func TestASourceThatWatchRefusedIsToldOfNoCluster(t *testing.T) {
 		g.Expect(c.Engage(ctx, "us", &fakeCluster{})).To(Succeed())
 		leave()
 		synctest.Wait()
-		g.Expect(broken.told.Load()).To(BeZero())
+		g.Expect(broken.calls.Load()).To(BeZero())
 	})
 }
 
-// slowly is a source whose function takes until a test lets it return, whatever
-// its context says.
+// slowly is a source whose function ignores its context, and returns once finish
+// is closed.
 func slowly(called, finish chan struct{}) source.TypedSource[mcreconcile.Request] {
 	return mcsource.TypedClusterLifecycle(func(context.Context, mcsource.ClusterEvent) []mcreconcile.Request {
 		called <- struct{}{}
@@ -69,15 +69,15 @@ func slowly(called, finish chan struct{}) source.TypedSource[mcreconcile.Request
 	})
 }
 
-func TestNothingOfTheUserRunsOnceAControllerHasEnded(t *testing.T) {
+func TestStartWaitsForCallbacks(t *testing.T) {
 	for _, tc := range []struct {
 		name   string
 		warm   bool
-		broken bool // a source cannot start, so the controller ends by itself
+		broken bool // a source fails to start, which ends the controller
 	}{
-		{"after it was told to end", false, false},
-		{"after it was told to end, having been warmed up", true, false},
-		{"after a source of its own could not start", false, true},
+		{"when its context ends", false, false},
+		{"when its context ends, after a warm-up", true, false},
+		{"when a source fails to start", false, true},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -116,13 +116,13 @@ func TestNothingOfTheUserRunsOnceAControllerHasEnded(t *testing.T) {
 	}
 }
 
-func TestASecondStartIsAnErrorAndEndsTheFirst(t *testing.T) {
+func TestSecondStart(t *testing.T) {
 	for _, tc := range []struct {
 		name string
 		warm bool
 	}{
-		{"of a controller", false},
-		{"of one that was warmed up", true},
+		{"without a warm-up", false},
+		{"after a warm-up", true},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

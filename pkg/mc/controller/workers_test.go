@@ -32,7 +32,7 @@ import (
 
 type sourceQueue = workqueue.TypedRateLimitingInterface[mcreconcile.Request]
 
-// fakeProvider is there, and that is all.
+// fakeProvider has no clusters.
 type fakeProvider struct {
 	multicluster.Provider
 }
@@ -55,7 +55,7 @@ func newProviderController(t *testing.T, r mcreconcile.Reconciler, options mccon
 	return c
 }
 
-// localEvents is a source of the local cluster, and its events.
+// localEvents is a source of events of the local cluster.
 func localEvents(objects ...string) source.TypedSource[mcreconcile.Request] {
 	events := make(chan event.TypedGenericEvent[string], len(objects))
 	for _, object := range objects {
@@ -68,7 +68,7 @@ func localEvents(objects ...string) source.TypedSource[mcreconcile.Request] {
 	})
 }
 
-func TestMaxConcurrentReconcilesIsTheNumberOfWorkersAndNoClusterHoldsAllOfThem(t *testing.T) {
+func TestWorkersOfOneCluster(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := NewWithT(t)
 		rec := &recorder{block: true}
@@ -82,7 +82,7 @@ func TestMaxConcurrentReconcilesIsTheNumberOfWorkersAndNoClusterHoldsAllOfThem(t
 			src.enqueue("eu", object)
 		}
 		synctest.Wait()
-		g.Expect(rec.seen()).To(HaveLen(3), "one worker is left to others")
+		g.Expect(rec.seen()).To(HaveLen(3), "one worker is left for other clusters")
 		g.Expect(c.Engage(t.Context(), "us", &fakeCluster{})).To(Succeed())
 		synctest.Wait()
 		g.Expect(rec.seen()).To(HaveLen(4))
@@ -90,7 +90,7 @@ func TestMaxConcurrentReconcilesIsTheNumberOfWorkersAndNoClusterHoldsAllOfThem(t
 	})
 }
 
-func TestTheLocalClusterHasAllWorkersWhereThereIsNoOther(t *testing.T) {
+func TestWorkersOfTheLocalCluster(t *testing.T) {
 	for _, tc := range []struct {
 		name string
 		new  func(*testing.T, mcreconcile.Reconciler, mccontroller.Options) mccontroller.Controller
@@ -98,7 +98,7 @@ func TestTheLocalClusterHasAllWorkersWhereThereIsNoOther(t *testing.T) {
 		want int
 	}{
 		{"the manager has no provider", newController, false, 4},
-		{"the manager has no provider, whatever the controller would watch", newController, true, 4},
+		{"the manager has no provider, the controller has a source of many clusters", newController, true, 4},
 		{"the controller watches the local cluster alone", newProviderController, false, 4},
 		{"the controller watches the provider's clusters too", newProviderController, true, 3},
 	} {
@@ -119,7 +119,7 @@ func TestTheLocalClusterHasAllWorkersWhereThereIsNoOther(t *testing.T) {
 	}
 }
 
-func TestAWorkerIsLeftToOthersFromTheFirstSourceOfManyClustersOn(t *testing.T) {
+func TestCapBeginsWithTheFirstSource(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := NewWithT(t)
 		rec := &recorder{block: true}
@@ -136,7 +136,7 @@ func TestAWorkerIsLeftToOthersFromTheFirstSourceOfManyClustersOn(t *testing.T) {
 		g.Expect(c.MultiClusterWatch(newFakeSource("a"))).To(Succeed())
 		time.Sleep(time.Minute + time.Millisecond)
 		synctest.Wait()
-		g.Expect(rec.seen()).To(HaveLen(7), "the next three of the local cluster, though all have ended")
+		g.Expect(rec.seen()).To(HaveLen(7), "three of the local cluster at a time")
 		g.Expect(c.Engage(t.Context(), "us", &fakeCluster{})).To(Succeed())
 		synctest.Wait()
 		g.Expect(rec.seen()).To(HaveLen(8))
@@ -144,7 +144,7 @@ func TestAWorkerIsLeftToOthersFromTheFirstSourceOfManyClustersOn(t *testing.T) {
 	})
 }
 
-func TestAControllerOfTheClustersThemselvesLeavesAWorkerToOthersToo(t *testing.T) {
+func TestCapBeginsWithClusterLifecycle(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := NewWithT(t)
 		rec := &recorder{block: true}
@@ -163,14 +163,14 @@ func TestAControllerOfTheClustersThemselvesLeavesAWorkerToOthersToo(t *testing.T
 	})
 }
 
-func TestTheCapOfWorkersOfOneClusterCanBeSet(t *testing.T) {
+func TestMaxPerCluster(t *testing.T) {
 	for _, tc := range []struct {
 		name  string
 		limit int
 		want  int
 	}{
-		{"to less than one less than there are", 2, 2},
-		{"to none", 0, 4},
+		{"2", 2, 2},
+		{"0, which is no cap", 0, 4},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -195,7 +195,7 @@ func TestTheCapOfWorkersOfOneClusterCanBeSet(t *testing.T) {
 	}
 }
 
-func TestAQueueWithOptionsOfItsOwnHasTheControllersRateLimiter(t *testing.T) {
+func TestFairQueueRateLimiter(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := NewWithT(t)
 		rec := &recorder{err: errors.New("not yet"), errs: 1}
@@ -210,17 +210,17 @@ func TestAQueueWithOptionsOfItsOwnHasTheControllersRateLimiter(t *testing.T) {
 	})
 }
 
-// A worker may have the request of before when the cluster comes back, and a
-// handler may add with a delay.
-func TestTheFirstEventOfAClusterThatReturnsIsNotLostWhereItIsDelayed(t *testing.T) {
+// A worker may still have an old request when the cluster comes back, and a
+// handler may add the new one with a delay.
+func TestDelayedEventOfClusterThatReturns(t *testing.T) {
 	for _, tc := range []struct {
 		name       string
 		priorities *bool
 		add        func(sourceQueue)
 	}{
-		{"for a time", nil, func(q sourceQueue) { q.AddAfter(request("eu", "b"), time.Second) }},
-		{"by the rate limiter", nil, func(q sourceQueue) { q.AddRateLimited(request("eu", "b")) }},
-		{"with the priority queue turned off", ptr.To(false), func(q sourceQueue) { q.AddAfter(request("eu", "b"), time.Second) }},
+		{"AddAfter", nil, func(q sourceQueue) { q.AddAfter(request("eu", "b"), time.Second) }},
+		{"AddRateLimited", nil, func(q sourceQueue) { q.AddRateLimited(request("eu", "b")) }},
+		{"AddAfter, UsePriorityQueue false", ptr.To(false), func(q sourceQueue) { q.AddAfter(request("eu", "b"), time.Second) }},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -230,7 +230,7 @@ func TestTheFirstEventOfAClusterThatReturnsIsNotLostWhereItIsDelayed(t *testing.
 				c, src := run(t, reconcilerFunc(func(ctx context.Context, req mcreconcile.Request) (reconcile.Result, error) {
 					result, err := rec.Reconcile(ctx, req)
 					if req.Name == "b" {
-						<-finish // although its context ends
+						<-finish // although its context has ended
 					}
 					return result, err
 				}), mccontroller.Options{UsePriorityQueue: tc.priorities})

@@ -18,6 +18,7 @@ import (
 	"github.com/rollcall-dev/rollcall/pkg/mc/fleet/internal/timing"
 	"github.com/rollcall-dev/rollcall/pkg/mc/fleet/internal/worker"
 	"github.com/rollcall-dev/rollcall/pkg/mc/internal/indexkey"
+	"github.com/rollcall-dev/rollcall/pkg/mc/internal/retry"
 )
 
 // IndexField adds the index to the caches of all clusters, those engaged now, in
@@ -138,7 +139,7 @@ func (x *indexes) addToEngaged(ctx context.Context, i index, cl *worker.Cluster)
 // of the first try is sent to the channel.
 func (x *indexes) retry(i index, cl *worker.Cluster, first chan<- error) {
 	ctx := cl.Context()
-	backoff := worker.NewBackoff(x.options.MinBackoff, x.options.MaxBackoff)
+	backoff := retry.Backoff(x.options.MinBackoff, x.options.MaxBackoff)
 	for try := 1; ctx.Err() == nil; try++ {
 		err := i.applyTo(ctx, cl)
 		if try == 1 {

@@ -10,7 +10,7 @@
 //	…
 //	err = mgr.Start(ctx)
 //
-// Leader election, metrics, webhooks and health checks belong to the local
-// cluster and work as they do there. Every cluster that the provider engages is
-// engaged with every component added with Add, whichever comes first.
+// Leader election, metrics, webhooks and health checks are those of
+// controller-runtime's manager. Every cluster of the provider is engaged with
+// every component added with Add, whichever comes first.
 package manager

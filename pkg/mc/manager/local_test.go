@@ -24,8 +24,8 @@ import (
 	"github.com/rollcall-dev/rollcall/pkg/mc/multicluster"
 )
 
-// fakeManager notes which of its methods are called. Those that are its
-// cluster's are nobody's to call.
+// fakeManager records the calls of its methods. It has none of the cluster's but
+// GetScheme, so they panic.
 type fakeManager struct {
 	manager.Manager
 	err    error // of Add
@@ -48,7 +48,7 @@ func (m *fakeManager) Start(context.Context) error      { m.called("Start"); ret
 func (m *fakeManager) GetWebhookServer() webhook.Server { m.called("GetWebhookServer"); return nil }
 func (m *fakeManager) GetLogger() logr.Logger           { m.called("GetLogger"); return m.logger }
 
-// GetScheme is called for the provider alone.
+// GetScheme returns the scheme for the provider.
 func (m *fakeManager) GetScheme() *runtime.Scheme { m.called("GetScheme"); return m.scheme }
 
 func (m *fakeManager) GetControllerOptions() config.Controller {
@@ -95,7 +95,7 @@ func wrap(t *testing.T, local manager.Manager, provider multicluster.Provider, o
 	return mgr
 }
 
-// methods lists those of an interface, without those of another.
+// methods returns the methods of one interface that another one lacks.
 func methods(of, without reflect.Type) []string {
 	var names []string
 	for m := range of.Methods() {
@@ -106,7 +106,7 @@ func methods(of, without reflect.Type) []string {
 	return names
 }
 
-func TestAManagerOfAMemberTakesFromTheMemberWhatIsTheClusters(t *testing.T) {
+func TestScopedManagerUsesTheCluster(t *testing.T) {
 	forCluster := methods(reflect.TypeFor[cluster.Cluster](), reflect.TypeFor[manager.Runnable]())
 	NewWithT(t).Expect(forCluster).To(HaveLen(10))
 	for _, method := range forCluster {
@@ -116,14 +116,14 @@ func TestAManagerOfAMemberTakesFromTheMemberWhatIsTheClusters(t *testing.T) {
 			mgr := wrap(t, local, &provider{clusters: map[multicluster.ClusterName]cluster.Cluster{"eu": eu}})
 			scoped, err := mgr.GetManager(t.Context(), "eu")
 			g.Expect(err).NotTo(HaveOccurred())
-			call(scoped, method) // panics if it reaches the local cluster, which is nil
+			call(scoped, method) // panics if it reaches the local cluster
 			g.Expect(eu.calls).To(Equal([]string{method}))
 			g.Expect(local.calls).To(BeEmpty())
 		})
 	}
 }
 
-func TestAManagerOfAMemberTakesFromTheLocalManagerWhatIsTheProcess(t *testing.T) {
+func TestScopedManagerUsesTheLocalManager(t *testing.T) {
 	for _, method := range append(methods(reflect.TypeFor[manager.Manager](), reflect.TypeFor[cluster.Cluster]()), "Start") {
 		t.Run(method, func(t *testing.T) {
 			g := NewWithT(t)
@@ -138,7 +138,7 @@ func TestAManagerOfAMemberTakesFromTheLocalManagerWhatIsTheProcess(t *testing.T)
 	}
 }
 
-func TestWhatConcernsTheProcessIsTheLocalManagers(t *testing.T) {
+func TestManagerUsesTheLocalManager(t *testing.T) {
 	for _, method := range []string{
 		"Elected", "AddMetricsServerExtraHandler", "AddHealthzCheck", "AddReadyzCheck", "Start",
 		"GetWebhookServer", "GetLogger", "GetControllerOptions",
@@ -155,7 +155,7 @@ func TestWhatConcernsTheProcessIsTheLocalManagers(t *testing.T) {
 	})
 }
 
-// coordinator notes what it is told.
+// coordinator records the calls of its methods.
 type coordinator struct {
 	runnable manager.Runnable
 	aware    []multicluster.Aware
@@ -170,21 +170,21 @@ func (c *coordinator) Engage(_ context.Context, name multicluster.ClusterName, _
 	return nil
 }
 
-func TestAnotherCoordinatorDecidesWhoIsEngaged(t *testing.T) {
+func TestWithCoordinator(t *testing.T) {
 	g := NewWithT(t)
 	local, comp := &fakeManager{}, &component{}
 	c := &coordinator{runnable: &component{}}
 	mgr := wrap(t, local, nil, mcmanager.WithCoordinator(c))
-	g.Expect(local.added).To(ConsistOf(BeIdenticalTo(c.runnable)), "what it needs to have run is run")
+	g.Expect(local.added).To(ConsistOf(BeIdenticalTo(c.runnable)), "its Runnable")
 	g.Expect(mgr.Add(comp)).To(Succeed())
 	g.Expect(local.added).To(ContainElement(BeIdenticalTo(comp)))
 	g.Expect(c.aware).To(ConsistOf(BeIdenticalTo(comp)))
 	g.Expect(mgr.Engage(t.Context(), "eu", &fakeCluster{})).To(Succeed())
 	g.Expect(c.engaged).To(ConsistOf(multicluster.ClusterName("eu")))
-	g.Expect(comp.engagements()).To(BeEmpty(), "the coordinator has not told it")
+	g.Expect(comp.engagements()).To(BeEmpty(), "the coordinator has not engaged it")
 }
 
-func TestWhatTheLocalManagerDoesNotTake(t *testing.T) {
+func TestErrorsOfTheLocalManager(t *testing.T) {
 	failure := errors.New("too late")
 	for _, tc := range []struct {
 		name     string
@@ -192,8 +192,8 @@ func TestWhatTheLocalManagerDoesNotTake(t *testing.T) {
 		opts     []mcmanager.Option
 		want     string
 	}{
-		{"a provider that runs", &runningProvider{}, nil, "cannot add the provider: too late"},
-		{"a coordinator that runs", nil, []mcmanager.Option{mcmanager.WithCoordinator(&coordinator{runnable: &component{}})}, "cannot add the coordinator: too late"},
+		{"the provider", &runningProvider{}, nil, "cannot add the provider: too late"},
+		{"the coordinator", nil, []mcmanager.Option{mcmanager.WithCoordinator(&coordinator{runnable: &component{}})}, "cannot add the coordinator: too late"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			g := NewWithT(t)
@@ -207,6 +207,6 @@ func TestWhatTheLocalManagerDoesNotTake(t *testing.T) {
 		c := &coordinator{}
 		mgr := wrap(t, &fakeManager{err: failure}, &provider{}, mcmanager.WithCoordinator(c))
 		g.Expect(mgr.Add(&component{})).To(MatchError(failure))
-		g.Expect(c.aware).To(BeEmpty(), "what does not run is not engaged")
+		g.Expect(c.aware).To(BeEmpty(), "not engaged")
 	})
 }

@@ -6,17 +6,18 @@ package manager_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/go-logr/logr"
 	"go.uber.org/goleak"
+	"k8s.io/client-go/rest"
 	"k8s.io/klog/v2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/cluster"
 	"sigs.k8s.io/controller-runtime/pkg/log"
-	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	mcmanager "github.com/rollcall-dev/rollcall/pkg/mc/manager"
 	"github.com/rollcall-dev/rollcall/pkg/mc/mctest"
@@ -29,42 +30,23 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// patience is how long a condition is waited for.
-const patience = 20 * time.Second
-
-// newManager returns a manager that a test starts by itself.
+// newManager returns a manager that the test starts.
 func newManager(t *testing.T, local *mctest.Cluster, provider multicluster.Provider, opts ...mcmanager.Option) mcmanager.Manager {
 	t.Helper()
-	mgr, err := mcmanager.New(local.Config(), provider, mcmanager.Options{Metrics: metricsserver.Options{BindAddress: "0"}}, opts...)
+	mgr, err := mcmanager.New(local.Config(), provider, mctest.ManagerOptions(), opts...)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return mgr
 }
 
-// start runs the manager until the test ends or stop is called.
-func start(t *testing.T, mgr mcmanager.Manager) (stop func()) {
-	t.Helper()
-	ctx, cancel := context.WithCancel(t.Context())
-	ended := make(chan error, 1)
-	go func() { ended <- mgr.Start(ctx) }()
-	stop = sync.OnceFunc(func() {
-		cancel()
-		if err := <-ended; err != nil {
-			t.Errorf("the manager failed: %v", err)
-		}
-	})
-	t.Cleanup(stop)
-	return stop
-}
-
-// fakeCluster is not connected to anything.
+// fakeCluster has no methods.
 type fakeCluster struct {
 	cluster.Cluster
 	_ int // so that two of them are not the same
 }
 
-// provider has the clusters that it is given, and does not run.
+// provider has fixed clusters and does not run.
 type provider struct {
 	clusters map[multicluster.ClusterName]cluster.Cluster
 	err      error // of IndexField
@@ -87,7 +69,7 @@ func (p *provider) IndexField(_ context.Context, _ client.Object, field string, 
 	return p.err
 }
 
-// runningProvider runs until its context ends, or as fail says.
+// runningProvider runs until its context ends, or returns the result of fail.
 type runningProvider struct {
 	provider
 	fail func(attempt int) error
@@ -122,7 +104,7 @@ func (p *runningProvider) started() []multicluster.Aware {
 	return append([]multicluster.Aware(nil), p.starts...)
 }
 
-// component runs, and notes what it is engaged with.
+// component runs, and records its engagements.
 type component struct {
 	mu      sync.Mutex
 	runs    int
@@ -157,4 +139,25 @@ func (c *component) engagements() []multicluster.ClusterName {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return append([]multicluster.ClusterName(nil), c.engaged...)
+}
+
+// exampleTB lets an example use mctest.
+type exampleTB struct {
+	testing.TB
+	cleanups []func()
+}
+
+func (tb *exampleTB) Helper()                           {}
+func (tb *exampleTB) Cleanup(f func())                  { tb.cleanups = append(tb.cleanups, f) }
+func (tb *exampleTB) Fatalf(format string, args ...any) { panic(fmt.Sprintf(format, args...)) }
+
+// exampleServers runs two API servers until the function is called.
+func exampleServers() (hub, eu *rest.Config, closeServers func()) {
+	tb := &exampleTB{}
+	fleet := mctest.NewFleet(tb, 2)
+	return fleet.Cluster(0).Config(), fleet.Cluster(1).Config(), func() {
+		for _, f := range tb.cleanups {
+			f()
+		}
+	}
 }

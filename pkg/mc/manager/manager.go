@@ -23,20 +23,19 @@ import (
 	"github.com/rollcall-dev/rollcall/pkg/mc/multicluster"
 )
 
-// LocalCluster is the name of the cluster that the manager itself was given a
-// rest.Config for.
+// LocalCluster is the name of the local cluster, the one of the manager's own
+// rest.Config.
 const LocalCluster = multicluster.ClusterName("")
 
-// Options are those of controller-runtime's manager. They concern the local
-// cluster and the process.
+// Options are those of controller-runtime's manager, for the local cluster and
+// the process.
 type Options = manager.Options
 
 // Manager runs the components of a multi-cluster controller. All methods may
 // be called from any goroutine.
 type Manager interface {
 	// Add starts the component when the manager starts, as controller-runtime's
-	// manager does, and engages every cluster with it, those there now and
-	// those to come.
+	// manager does, and engages it with every cluster, present and future.
 	Add(Runnable) error
 
 	// Elected is closed when this process has been elected leader, or when it
@@ -53,8 +52,8 @@ type Manager interface {
 	AddReadyzCheck(name string, check healthz.Checker) error
 
 	// Start runs the provider and all components until the context ends. It
-	// returns an error if one of them returns one. No single cluster of the
-	// provider can make it fail.
+	// returns the error of a component, and of the provider if that is a
+	// multicluster.TerminalError. A failing cluster does not make it fail.
 	Start(ctx context.Context) error
 
 	// GetWebhookServer returns the webhook server of this process.
@@ -76,8 +75,8 @@ type Manager interface {
 	ClusterFromContext(ctx context.Context) (cluster.Cluster, error)
 
 	// GetManager returns a manager of controller-runtime whose cluster is the
-	// one of that name. What is added to it runs with this manager; nothing
-	// stops it when the cluster leaves. The errors are those of GetCluster.
+	// one of that name. What is added to it runs with this manager, also after
+	// the cluster has left. The errors are those of GetCluster.
 	GetManager(ctx context.Context, clusterName multicluster.ClusterName) (manager.Manager, error)
 
 	// GetLocalManager returns controller-runtime's manager of the local cluster.
@@ -87,8 +86,8 @@ type Manager interface {
 	GetProvider() multicluster.Provider
 
 	// GetFieldIndexer returns an indexer that adds an index to the caches of
-	// the local cluster and of all the provider's clusters, also those to come.
-	// An index makes a cache watch the kind, so the local cluster must know it
+	// the local cluster and of all the provider's clusters, present and future.
+	// An index makes a cache watch the kind, so the local cluster must serve it
 	// and allow that; see WithLocalFieldIndexes.
 	GetFieldIndexer() client.FieldIndexer
 
@@ -103,20 +102,20 @@ type Runnable interface {
 
 // Coordinator decides which clusters are engaged with this process' components.
 type Coordinator interface {
-	// AddAware adds a component. It is engaged with the clusters there now and
-	// those to come.
+	// AddAware adds a component, to be engaged with clusters, present and future.
 	AddAware(multicluster.Aware)
 
 	// Engage is called by the provider through the manager for each cluster
-	// that it has connected. The context ends when the cluster leaves.
+	// that it has connected. The context ends when the cluster leaves. It is
+	// passed to the components with all its values.
 	Engage(ctx context.Context, name multicluster.ClusterName, cl cluster.Cluster) error
 
-	// Runnable returns what the coordinator needs to have run by the manager,
-	// nil if nothing.
+	// Runnable returns what the manager is to run for the coordinator, nil for
+	// nothing.
 	Runnable() manager.Runnable
 }
 
-// Option changes how a Manager is made.
+// Option configures a Manager.
 type Option func(*mcManager)
 
 // WithCoordinator replaces the coordinator, which by default engages every
@@ -127,9 +126,9 @@ func WithCoordinator(c Coordinator) Option {
 	}
 }
 
-// WithLocalFieldIndexes says whether GetFieldIndexer adds indexes to the cache
-// of the local cluster too. Defaults to true. Set it to false where the local
-// cluster is a hub that does not know the kinds of the others, or does not let
+// WithLocalFieldIndexes sets whether GetFieldIndexer adds indexes to the cache
+// of the local cluster too. Defaults to true. Set it to false if the local
+// cluster is a hub that does not serve the kinds of the others, or does not let
 // this process watch them: its cache would never sync.
 func WithLocalFieldIndexes(index bool) Option {
 	return func(m *mcManager) {
@@ -137,11 +136,10 @@ func WithLocalFieldIndexes(index bool) Option {
 	}
 }
 
-// New returns a manager for the local cluster that the config leads to and for
-// the clusters of the provider. A nil provider gives a manager of the local
-// cluster alone; a nil pointer that has a provider's type is an error. A
-// provider that is a multicluster.ProviderRunnable is started by the manager, on
-// the elected leader unless an option says otherwise.
+// New returns a manager for the local cluster of the config and for the clusters
+// of the provider. With a nil provider it manages the local cluster alone; a nil
+// pointer that has a provider's type is an error. The manager starts a provider
+// that is a multicluster.ProviderRunnable, by default on the elected leader.
 func New(config *rest.Config, provider multicluster.Provider, opts manager.Options, mcOpts ...Option) (Manager, error) {
 	if err := checkProvider(provider); err != nil {
 		return nil, err
@@ -153,8 +151,8 @@ func New(config *rest.Config, provider multicluster.Provider, opts manager.Optio
 	return WithMultiCluster(local, provider, mcOpts...)
 }
 
-// WithMultiCluster is New for a manager of controller-runtime that exists
-// already. The result takes it over: start the result, not mgr.
+// WithMultiCluster is New for an existing manager of controller-runtime. Start
+// the result, not mgr.
 func WithMultiCluster(mgr manager.Manager, provider multicluster.Provider, mcOpts ...Option) (Manager, error) {
 	if err := checkProvider(provider); err != nil {
 		return nil, err
@@ -183,6 +181,7 @@ func WithMultiCluster(mgr manager.Manager, provider multicluster.Provider, mcOpt
 	return m, nil
 }
 
+// mcManager implements Manager.
 type mcManager struct {
 	local       manager.Manager
 	provider    multicluster.Provider
@@ -217,7 +216,7 @@ func (m *mcManager) GetCluster(ctx context.Context, clusterName multicluster.Clu
 func (m *mcManager) ClusterFromContext(ctx context.Context) (cluster.Cluster, error) {
 	clusterName, ok := mccontext.ClusterFrom(ctx)
 	if !ok {
-		return nil, errors.New("the context carries no cluster name: use the context of a reconcile, or put one there with WithCluster of pkg/mc/context")
+		return nil, errors.New("no cluster name in the context: use the context of a reconcile, or add one with WithCluster of pkg/mc/context")
 	}
 	return m.GetCluster(ctx, clusterName)
 }
@@ -257,25 +256,19 @@ func (m *mcManager) AddReadyzCheck(name string, check healthz.Checker) error {
 	return m.local.AddReadyzCheck(name, check)
 }
 
+// fieldIndexer adds indexes to the local cluster and through the provider.
 type fieldIndexer struct {
 	*mcManager
 }
 
 func (i fieldIndexer) IndexField(ctx context.Context, obj client.Object, field string, extractValue client.IndexerFunc) error {
 	if !i.noLocalIndexes {
-		if err := i.indexLocally(ctx, obj, field, extractValue); err != nil {
-			return err
+		if err := i.local.GetFieldIndexer().IndexField(ctx, obj, field, extractValue); err != nil {
+			return fmt.Errorf("cannot index field %q of %T in the local cluster: %w", field, obj, err)
 		}
 	}
 	if i.provider == nil {
 		return nil
 	}
 	return i.provider.IndexField(ctx, obj, field, extractValue)
-}
-
-func (i fieldIndexer) indexLocally(ctx context.Context, obj client.Object, field string, extractValue client.IndexerFunc) error {
-	if err := i.local.GetFieldIndexer().IndexField(ctx, obj, field, extractValue); err != nil {
-		return fmt.Errorf("cannot index field %q of %T in the local cluster: %w", field, obj, err)
-	}
-	return nil
 }

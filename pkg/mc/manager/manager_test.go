@@ -27,7 +27,7 @@ import (
 	"github.com/rollcall-dev/rollcall/pkg/mc/multicluster"
 )
 
-func TestClustersAreFound(t *testing.T) {
+func TestGetCluster(t *testing.T) {
 	local, eu := mctest.New(t), &fakeCluster{}
 	with := newManager(t, local, &provider{clusters: map[multicluster.ClusterName]cluster.Cluster{"eu": eu}})
 	without := newManager(t, local, nil)
@@ -38,19 +38,19 @@ func TestClustersAreFound(t *testing.T) {
 		want    func(mcmanager.Manager) cluster.Cluster // nil: not found
 	}{
 		{
-			name: "the local one", mgr: with, cluster: mcmanager.LocalCluster,
+			name: "local", mgr: with, cluster: mcmanager.LocalCluster,
 			want: func(mgr mcmanager.Manager) cluster.Cluster { return mgr.GetLocalManager() },
 		},
 		{
-			name: "the local one where there is no provider", mgr: without, cluster: mcmanager.LocalCluster,
+			name: "local, without a provider", mgr: without, cluster: mcmanager.LocalCluster,
 			want: func(mgr mcmanager.Manager) cluster.Cluster { return mgr.GetLocalManager() },
 		},
 		{
-			name: "one of the provider", mgr: with, cluster: "eu",
+			name: "of the provider", mgr: with, cluster: "eu",
 			want: func(mcmanager.Manager) cluster.Cluster { return eu },
 		},
-		{name: "none that the provider does not know", mgr: with, cluster: "us"},
-		{name: "none but the local one where there is no provider", mgr: without, cluster: "eu"},
+		{name: "unknown", mgr: with, cluster: "us"},
+		{name: "unknown, without a provider", mgr: without, cluster: "eu"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			g := NewWithT(t)
@@ -71,37 +71,37 @@ func TestClustersAreFound(t *testing.T) {
 	}
 }
 
-func TestAContextWithoutAClusterIsToldFromTheLocalCluster(t *testing.T) {
+func TestContextWithoutCluster(t *testing.T) {
 	g := NewWithT(t)
 	_, err := newManager(t, mctest.New(t), nil).ClusterFromContext(t.Context())
-	g.Expect(err).To(MatchError(ContainSubstring("carries no cluster name")))
-	g.Expect(err).NotTo(MatchError(multicluster.ErrClusterNotFound), "it is a mistake of the program, which nobody may swallow")
+	g.Expect(err).To(MatchError(ContainSubstring("no cluster name in the context")))
+	g.Expect(err).NotTo(MatchError(multicluster.ErrClusterNotFound), "a mistake of the program, not to be ignored")
 }
 
-func TestTheProviderIsKnown(t *testing.T) {
+func TestGetProvider(t *testing.T) {
 	g := NewWithT(t)
 	local, p := mctest.New(t), &provider{}
 	g.Expect(newManager(t, local, p).GetProvider()).To(BeIdenticalTo(p))
 	g.Expect(newManager(t, local, nil).GetProvider()).To(BeNil())
 }
 
-func TestAProviderThatRunsIsStartedOnceWithTheManager(t *testing.T) {
+func TestProviderStartsWithTheManager(t *testing.T) {
 	g := NewWithT(t)
 	p, comp := &runningProvider{}, &component{}
 	mgr := newManager(t, mctest.New(t), p)
 	g.Expect(mgr.Add(comp)).To(Succeed())
 	g.Expect(p.started()).To(BeEmpty())
-	stop := start(t, mgr)
-	g.Eventually(p.started).WithTimeout(patience).Should(HaveLen(1))
+	stop := mctest.StartManager(t, mgr)
+	g.Eventually(p.started).WithTimeout(mctest.Timeout).Should(HaveLen(1))
 	g.Expect(p.started()[0].Engage(t.Context(), "eu", &fakeCluster{})).To(Succeed())
-	g.Expect(comp.engagements()).To(ConsistOf(multicluster.ClusterName("eu")), "it engages clusters with the manager's components")
-	g.Eventually(comp.running).WithTimeout(patience).Should(Equal(1))
+	g.Expect(comp.engagements()).To(ConsistOf(multicluster.ClusterName("eu")), "engaged with the manager's components")
+	g.Eventually(comp.running).WithTimeout(mctest.Timeout).Should(Equal(1))
 	stop()
 	g.Expect(p.started()).To(HaveLen(1))
 	g.Expect(comp.running()).To(Equal(1))
 }
 
-func TestAProviderLogsWithTheManagersLogger(t *testing.T) {
+func TestProviderLogger(t *testing.T) {
 	g := NewWithT(t)
 	var lines []string
 	logger := funcr.New(func(_, line string) { lines = append(lines, line) }, funcr.Options{})
@@ -111,7 +111,7 @@ func TestAProviderLogsWithTheManagersLogger(t *testing.T) {
 	g.Expect(lines).To(ConsistOf(ContainSubstring("started")))
 }
 
-// loggingProvider logs as a fleet does.
+// loggingProvider logs with the logger of its context.
 type loggingProvider struct{ provider }
 
 func (p *loggingProvider) Start(ctx context.Context, _ multicluster.Aware) error {
@@ -119,7 +119,7 @@ func (p *loggingProvider) Start(ctx context.Context, _ multicluster.Aware) error
 	return nil
 }
 
-func TestAProviderThatFailsForGoodEndsTheManager(t *testing.T) {
+func TestProviderFailsWithTerminalError(t *testing.T) {
 	g := NewWithT(t)
 	failure := errors.New("failure")
 	p := &runningProvider{fail: func(int) error { return fmt.Errorf("wrapped: %w", multicluster.TerminalError(failure)) }}
@@ -127,8 +127,8 @@ func TestAProviderThatFailsForGoodEndsTheManager(t *testing.T) {
 	g.Expect(p.started()).To(HaveLen(1))
 }
 
-func TestAProviderThatFailsIsStartedAgain(t *testing.T) {
-	// The provider is run as the local manager would, which needs a server.
+func TestProviderRestarts(t *testing.T) {
+	// A real local manager would need a server.
 	run := func(t *testing.T, p *runningProvider) (ended chan error, stop func()) {
 		local := &fakeManager{}
 		wrap(t, local, p)
@@ -137,7 +137,7 @@ func TestAProviderThatFailsIsStartedAgain(t *testing.T) {
 		go func() { ended <- local.added[0].Start(ctx) }()
 		return ended, cancel
 	}
-	t.Run("after a time that grows to a minute", func(t *testing.T) {
+	t.Run("with backoff up to a minute", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			g := NewWithT(t)
 			p := &runningProvider{fail: func(int) error { return errors.New("failure") }}
@@ -151,7 +151,7 @@ func TestAProviderThatFailsIsStartedAgain(t *testing.T) {
 			g.Expect(<-ended).To(Succeed())
 		})
 	})
-	t.Run("soon, where it has run well before", func(t *testing.T) {
+	t.Run("soon after it ran for long", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			g := NewWithT(t)
 			p := &runningProvider{fail: func(attempt int) error {
@@ -168,7 +168,7 @@ func TestAProviderThatFailsIsStartedAgain(t *testing.T) {
 			g.Expect(<-ended).To(Succeed())
 		})
 	})
-	t.Run("not, where it has ended well", func(t *testing.T) {
+	t.Run("not after it returned nil", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			g := NewWithT(t)
 			p := &runningProvider{fail: func(int) error { return nil }}
@@ -180,7 +180,7 @@ func TestAProviderThatFailsIsStartedAgain(t *testing.T) {
 	})
 }
 
-func TestOnlyTheLeaderRunsTheProvider(t *testing.T) {
+func TestProviderRunsOnTheLeader(t *testing.T) {
 	g := NewWithT(t)
 	local := mctest.New(t)
 	candidate := func(opts ...mcmanager.Option) (mcmanager.Manager, *runningProvider) {
@@ -195,37 +195,37 @@ func TestOnlyTheLeaderRunsTheProvider(t *testing.T) {
 		return mgr, p
 	}
 	first, firstProvider := candidate()
-	stopFirst := start(t, first)
-	g.Eventually(firstProvider.started).WithTimeout(patience).Should(HaveLen(1))
-	g.Eventually(first.Elected()).WithTimeout(patience).Should(BeClosed())
+	stopFirst := mctest.StartManager(t, first)
+	g.Eventually(firstProvider.started).WithTimeout(mctest.Timeout).Should(HaveLen(1))
+	g.Eventually(first.Elected()).WithTimeout(mctest.Timeout).Should(BeClosed())
 
 	second, secondProvider := candidate()
 	local.ResetRequests()
-	start(t, second)
+	mctest.StartManager(t, second)
 	third, thirdProvider := candidate(mcmanager.WithProviderNeedLeaderElection(false))
-	stopThird := start(t, third)
-	g.Eventually(thirdProvider.started).WithTimeout(patience).Should(HaveLen(1), "unless it is to run everywhere")
+	stopThird := mctest.StartManager(t, third)
+	g.Eventually(thirdProvider.started).WithTimeout(mctest.Timeout).Should(HaveLen(1), "runs on all replicas")
 	g.Expect(third.Elected()).NotTo(BeClosed())
 	// The first renews its lease, the others ask for it: all of them several times.
-	g.Eventually(func() int { return local.Requests("get", "leases.coordination.k8s.io") }).WithTimeout(patience).Should(BeNumerically(">", 10))
+	g.Eventually(func() int { return local.Requests("get", "leases.coordination.k8s.io") }).WithTimeout(mctest.Timeout).Should(BeNumerically(">", 10))
 	g.Expect(second.Elected()).NotTo(BeClosed())
 	g.Expect(secondProvider.started()).To(BeEmpty())
 
 	stopThird()
 	stopFirst()
-	g.Eventually(secondProvider.started).WithTimeout(patience).Should(HaveLen(1))
+	g.Eventually(secondProvider.started).WithTimeout(mctest.Timeout).Should(HaveLen(1))
 }
 
-func TestAComponentAddedAfterClustersWereEngagedHearsOfThem(t *testing.T) {
+func TestComponentAddedLate(t *testing.T) {
 	g := NewWithT(t)
 	mgr := newManager(t, mctest.New(t), nil)
-	start(t, mgr)
-	g.Eventually(mgr.Elected()).WithTimeout(patience).Should(BeClosed())
+	mctest.StartManager(t, mgr)
+	g.Eventually(mgr.Elected()).WithTimeout(mctest.Timeout).Should(BeClosed())
 	g.Expect(mgr.Engage(t.Context(), "eu", &fakeCluster{})).To(Succeed())
 	comp := &component{}
 	g.Expect(mgr.Add(comp)).To(Succeed())
 	g.Expect(comp.engagements()).To(ConsistOf(multicluster.ClusterName("eu")))
-	g.Eventually(comp.running).WithTimeout(patience).Should(Equal(1), "and is run")
+	g.Eventually(comp.running).WithTimeout(mctest.Timeout).Should(Equal(1), "runs")
 	g.Expect(mgr.Engage(t.Context(), "us", &fakeCluster{})).To(Succeed())
 	g.Expect(comp.engagements()).To(ConsistOf(multicluster.ClusterName("eu"), multicluster.ClusterName("us")))
 }
@@ -238,31 +238,31 @@ func TestFieldIndexes(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	t.Run("are added to the local cluster and through the provider to its clusters", func(t *testing.T) {
+	t.Run("local cluster and provider", func(t *testing.T) {
 		g := NewWithT(t)
 		p := &provider{}
 		mgr := newManager(t, local, p)
 		g.Expect(mgr.GetFieldIndexer().IndexField(t.Context(), &corev1.ConfigMap{}, "key", byKey)).To(Succeed())
 		g.Expect(p.indexed).To(Equal([]string{"key"}))
-		start(t, mgr)
-		g.Eventually(mgr.Elected()).WithTimeout(patience).Should(BeClosed())
+		mctest.StartManager(t, mgr)
+		g.Eventually(mgr.Elected()).WithTimeout(mctest.Timeout).Should(BeClosed())
 		list := &corev1.ConfigMapList{}
 		g.Expect(mgr.GetLocalManager().GetClient().List(t.Context(), list, client.MatchingFields{"key": "y"})).To(Succeed())
 		g.Expect(list.Items).To(HaveLen(1))
 		g.Expect(list.Items[0].Name).To(Equal("b"))
 	})
-	t.Run("are added to the local cluster alone where there is no provider", func(t *testing.T) {
+	t.Run("without a provider", func(t *testing.T) {
 		mgr := newManager(t, local, nil)
 		NewWithT(t).Expect(mgr.GetFieldIndexer().IndexField(t.Context(), &corev1.ConfigMap{}, "key", byKey)).To(Succeed())
 	})
-	t.Run("that the local cluster refuses are refused", func(t *testing.T) {
+	t.Run("the local cluster fails", func(t *testing.T) {
 		g := NewWithT(t)
 		mgr := newManager(t, local, &provider{})
 		g.Expect(mgr.GetFieldIndexer().IndexField(t.Context(), &corev1.ConfigMap{}, "key", byKey)).To(Succeed())
 		g.Expect(mgr.GetFieldIndexer().IndexField(t.Context(), &corev1.ConfigMap{}, "key", byKey)).
 			To(MatchError(And(ContainSubstring(`cannot index field "key" of *v1.ConfigMap in the local cluster`), ContainSubstring("conflict"))))
 	})
-	t.Run("stay away from a local cluster that must not be asked for the kind", func(t *testing.T) {
+	t.Run("not in the local cluster", func(t *testing.T) {
 		g := NewWithT(t)
 		p := &provider{}
 		hub := mctest.New(t)
@@ -270,11 +270,11 @@ func TestFieldIndexes(t *testing.T) {
 		mgr := newManager(t, hub, p, mcmanager.WithLocalFieldIndexes(false))
 		g.Expect(mgr.GetFieldIndexer().IndexField(t.Context(), &corev1.ConfigMap{}, "key", byKey)).To(Succeed())
 		g.Expect(p.indexed).To(Equal([]string{"key"}))
-		start(t, mgr)
-		g.Eventually(mgr.Elected()).WithTimeout(patience).Should(BeClosed())
+		mctest.StartManager(t, mgr)
+		g.Eventually(mgr.Elected()).WithTimeout(mctest.Timeout).Should(BeClosed())
 		g.Expect(hub.Requests("list", "configmaps") + hub.Requests("watch", "configmaps")).To(BeZero())
 	})
-	t.Run("that the provider refuses are refused", func(t *testing.T) {
+	t.Run("the provider fails", func(t *testing.T) {
 		g := NewWithT(t)
 		failure := errors.New("failure")
 		mgr := newManager(t, local, &provider{err: failure})
@@ -282,20 +282,20 @@ func TestFieldIndexes(t *testing.T) {
 	})
 }
 
-func TestAManagerThatCannotBeMade(t *testing.T) {
+func TestNewFails(t *testing.T) {
 	g := NewWithT(t)
 	mgr, err := mcmanager.New(nil, nil, manager.Options{})
 	g.Expect(err).To(HaveOccurred())
 	g.Expect(mgr).To(BeNil())
 }
 
-func TestANilProviderWithATypeIsNoProvider(t *testing.T) {
+func TestTypedNilProvider(t *testing.T) {
 	const want = "the provider is a nil *manager_test.runningProvider: for a manager of the local cluster alone, pass nil without a type"
 	for name, manage := range map[string]func(multicluster.Provider) (mcmanager.Manager, error){
-		"for a new manager, of which nothing is made": func(p multicluster.Provider) (mcmanager.Manager, error) {
+		"New": func(p multicluster.Provider) (mcmanager.Manager, error) {
 			return mcmanager.New(nil, p, mcmanager.Options{})
 		},
-		"for a manager that exists, to which nothing is added": func(p multicluster.Provider) (mcmanager.Manager, error) {
+		"WithMultiCluster": func(p multicluster.Provider) (mcmanager.Manager, error) {
 			local := &fakeManager{}
 			defer func() {
 				if len(local.added) > 0 {

@@ -16,7 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/recorder"
 )
 
-// member is a cluster that notes which of its methods are called.
+// member is a cluster that records the calls of its methods.
 type member struct {
 	cluster.Cluster
 	calls []string

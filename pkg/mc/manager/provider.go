@@ -17,7 +17,7 @@ import (
 	"github.com/rollcall-dev/rollcall/pkg/mc/multicluster"
 )
 
-// WithProviderNeedLeaderElection says whether the provider runs on the elected
+// WithProviderNeedLeaderElection sets whether the provider runs on the elected
 // leader alone. Defaults to true, as for controllers. Set it to false for
 // webhooks that need the clusters on every replica, and for controllers that
 // are warmed up before the election: each replica then connects to all clusters.
@@ -27,8 +27,8 @@ func WithProviderNeedLeaderElection(need bool) Option {
 	}
 }
 
-// checkProvider refuses a nil pointer, which is not nil as a Provider: it would
-// panic when first asked for a cluster.
+// checkProvider returns an error for a nil pointer, which is not nil as a
+// Provider and would panic in Get.
 func checkProvider(provider multicluster.Provider) error {
 	if provider != nil && identity.IsNil(provider) {
 		return fmt.Errorf("the provider is a nil %T: for a manager of the local cluster alone, pass nil without a type", provider)
@@ -36,7 +36,7 @@ func checkProvider(provider multicluster.Provider) error {
 	return nil
 }
 
-// providerRunnable runs the provider, and runs it again when it fails.
+// providerRunnable runs the provider and restarts it when it fails.
 type providerRunnable struct {
 	provider      multicluster.ProviderRunnable
 	aware         multicluster.Aware
@@ -50,26 +50,25 @@ func (r *providerRunnable) NeedLeaderElection() bool {
 	return !r.onAllReplicas
 }
 
-// steadyAfter is how long a provider must have run for the next failure to be
-// a first one.
-const steadyAfter = 5 * time.Minute
+// resetAfter is how long a provider must have run for the backoff to start again.
+const resetAfter = 5 * time.Minute
 
 // Start runs the provider with a context that carries the manager's logger and
 // its scheme.
 func (r *providerRunnable) Start(ctx context.Context) error {
 	ctx = multicluster.WithScheme(log.IntoContext(ctx, r.log), r.scheme)
-	backoff := retry.Backoff()
+	backoff := retry.Backoff(time.Second, time.Minute)
 	for {
 		started := time.Now()
 		err := r.provider.Start(ctx, r.aware)
 		if err == nil || ctx.Err() != nil || multicluster.IsTerminal(err) {
 			return err
 		}
-		if time.Since(started) >= steadyAfter {
-			backoff = retry.Backoff()
+		if time.Since(started) >= resetAfter {
+			backoff = retry.Backoff(time.Second, time.Minute)
 		}
 		delay := backoff.Step()
-		r.log.Error(err, "The provider has failed, starting it again", "after", delay.Round(time.Millisecond).String())
+		r.log.Error(err, "Provider failed, restarting", "retryAfter", delay.Round(time.Millisecond).String())
 		select {
 		case <-ctx.Done():
 			return nil

@@ -17,8 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/recorder"
 )
 
-// scopedManager is the local manager with another cluster in the place of its
-// own.
+// scopedManager is the local manager, but for another cluster.
 type scopedManager struct {
 	manager.Manager
 	cluster cluster.Cluster

@@ -31,7 +31,7 @@ type engaging struct {
 	provider
 	engagement *multicluster.Engagement
 	scheme     *runtime.Scheme // that it was started with
-	starts     []string        // of sources: what has happened
+	starts     []string        // events of start requests
 }
 
 func (p *engaging) Start(ctx context.Context, aware multicluster.Aware) error {
@@ -46,24 +46,24 @@ func (p *engaging) Start(ctx context.Context, aware multicluster.Aware) error {
 }
 
 func (p *engaging) RequestStart() multicluster.StartRequest {
-	p.note("requested")
+	p.record("requested")
 	return p
 }
 
 func (p *engaging) Wait(context.Context) error {
-	p.note("waited")
+	p.record("waited")
 	return nil
 }
 
-func (p *engaging) Release() { p.note("released") }
+func (p *engaging) Release() { p.record("released") }
 
-func (p *engaging) note(event string) {
+func (p *engaging) record(event string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.starts = append(p.starts, event)
 }
 
-// wrappedProvider is a provider in another one, as composed providers have it.
+// wrappedProvider wraps a provider, as composed providers do.
 type wrappedProvider struct {
 	multicluster.Provider
 	inner multicluster.ProviderRunnable
@@ -94,7 +94,7 @@ func (oneRequest) ForCluster(name multicluster.ClusterName, _ cluster.Cluster) (
 	}), true, nil
 }
 
-func TestWrappersLoseNothing(t *testing.T) {
+func TestWrappersForwardEverything(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := NewWithT(t)
 		local := &fakeManager{logger: logr.Discard(), scheme: runtime.NewScheme()}
@@ -141,7 +141,7 @@ func TestWrappersLoseNothing(t *testing.T) {
 
 		newController("late")
 		run(2)
-		g.Expect(seen).To(HaveLen(1), "health of what is added late")
+		g.Expect(seen).To(HaveLen(1), "health for a component added late")
 		g.Expect(inner.engagement.Backlog()).To(Equal(2))
 		g.Expect(inner.starts[3:]).To(Equal([]string{"requested", "waited", "released"}))
 

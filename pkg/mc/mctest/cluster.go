@@ -19,29 +19,30 @@ import (
 	"github.com/rollcall-dev/rollcall/pkg/mc/mctest/internal/apiserver"
 )
 
-// Options of a cluster or fleet. The zero value is a good one.
+// Options of a cluster or fleet. The zero value is useful.
 type Options struct {
-	// Name of the cluster; of a fleet's clusters, what precedes the number.
+	// Name of the cluster; in a fleet, a number follows.
 	// Default: cluster.
 	Name string
 	// Scheme holds types to serve besides the built-in ones. Each needs a
 	// list type. Types that have a status field have a status subresource.
 	// Default: none.
 	Scheme *runtime.Scheme
-	// ClusterScoped names the kinds of Scheme that live outside of
-	// namespaces. Default: none.
+	// ClusterScoped lists the kinds of Scheme that are not namespaced.
+	// Default: none.
 	ClusterScoped []schema.GroupKind
-	// Objects are created in every cluster at its start, in this order.
+	// Objects are created in every cluster, in this order, before it is
+	// returned. Default: none.
 	Objects []client.Object
-	// History is how many writes a cluster remembers for each resource. A
-	// watch from further back expires, as does one whose client reads too
+	// History is how many writes a cluster keeps for each resource. A watch
+	// from an earlier write expires, as does one whose client reads too
 	// slowly. Default: 4096.
 	History int
 	// BookmarkInterval is the time between bookmarks on a watch.
 	// Default: 1 minute, as in a real API server.
 	BookmarkInterval time.Duration
 	// WatchWriteTimeout is how long the client of a watch may take to read
-	// what it is sent, before the watch is ended. Default: 30 seconds.
+	// an event before the watch is closed. Default: 30 seconds.
 	WatchWriteTimeout time.Duration
 }
 
@@ -63,10 +64,10 @@ type Cluster struct {
 }
 
 // New starts a cluster, which is closed when the test ends. It ends the test if
-// the cluster cannot start. At most one Options may be given.
+// the cluster cannot start. It takes at most one Options.
 //
 // A new cluster has the namespaces default, kube-system, kube-public and
-// kube-node-lease. The UID of kube-system tells clusters apart.
+// kube-node-lease. The UID of kube-system identifies the cluster.
 func New(tb testing.TB, options ...Options) *Cluster {
 	tb.Helper()
 	o := only(tb, options)
@@ -81,7 +82,7 @@ func only(tb testing.TB, options []Options) Options {
 	case 1:
 		return options[0]
 	}
-	tb.Fatalf("mctest: %d Options given, at most one is allowed", len(options))
+	tb.Fatalf("mctest: %d Options, at most one is allowed", len(options))
 	return Options{}
 }
 
@@ -106,14 +107,14 @@ func start(tb testing.TB, name string, o Options, types *apiserver.Types) *Clust
 	return c
 }
 
-// Name is that of the cluster within its fleet.
+// Name returns the name of the cluster, which is unique in its fleet.
 func (c *Cluster) Name() string { return c.name }
 
-// Scheme holds the types that the cluster serves. It must not be changed.
-func (c *Cluster) Scheme() *runtime.Scheme { return c.scheme() }
+// Scheme returns the types that the cluster serves. It must not be changed.
+func (c *Cluster) Scheme() *runtime.Scheme { return c.server.Scheme() }
 
-// Config connects to the cluster as its administrator. Each call returns a new
-// one. It has no rate limit.
+// Config returns a new config for the cluster's administrator. It has no rate
+// limit.
 //
 // After [Cluster.Move] or [Cluster.RotateCA] earlier configs no longer work
 // for new connections.
@@ -121,14 +122,14 @@ func (c *Cluster) Config() *rest.Config {
 	return c.ConfigFor(c.server.AdminToken())
 }
 
-// ConfigFor connects to the cluster with a bearer token, which may be empty.
+// ConfigFor returns a new config with a bearer token, which may be empty.
 func (c *Cluster) ConfigFor(token string) *rest.Config {
 	config := c.server.Anonymous()
 	config.BearerToken = token
 	return config
 }
 
-// UID identifies the cluster: it is that of its namespace kube-system.
+// UID returns the UID of the namespace kube-system, which identifies the cluster.
 func (c *Cluster) UID() types.UID {
 	namespace := &corev1.Namespace{}
 	if err := c.Get(client.ObjectKey{Name: metav1.NamespaceSystem}, namespace); err != nil {
@@ -146,11 +147,11 @@ func (c *Cluster) Move() {
 	}
 }
 
-// Rebuild replaces the cluster by a new one at the same address: it holds
-// nothing but its first namespaces, kube-system has another UID, and resource
-// versions begin anew. Tokens and certificates stay, and all connections end. A
-// client that resumes a watch of the old cluster misses what is written in the
-// new one, as it would with a real cluster.
+// Rebuild replaces the cluster by a new one at the same address: it has only the
+// initial namespaces, kube-system has another UID, and resource versions start
+// again. Tokens and certificates stay, and all connections are closed. A client
+// that resumes a watch of the old cluster misses writes in the new one, as with
+// a real cluster.
 func (c *Cluster) Rebuild() {
 	c.tb.Helper()
 	if err := c.server.Rebuild(); err != nil {
@@ -159,8 +160,8 @@ func (c *Cluster) Rebuild() {
 }
 
 // RotateCA gives the cluster a new certificate authority and certificate.
-// Connections that are open stay so; client certificates of the old authority
-// are no longer accepted.
+// Open connections stay open; client certificates of the old authority are no
+// longer accepted.
 func (c *Cluster) RotateCA() {
 	c.tb.Helper()
 	if err := c.server.RotateAuthority(); err != nil {
@@ -168,6 +169,52 @@ func (c *Cluster) RotateCA() {
 	}
 }
 
-// Close ends the cluster, and waits until nothing of it runs. The test's end
-// does so too.
+// Close stops the cluster, and waits until nothing of it runs. The end of the
+// test does the same.
 func (c *Cluster) Close() { c.server.Close() }
+
+// Requests counts the requests since the start or [Cluster.ResetRequests], failed
+// ones included. Verb and resource are as in [Fault.For] and [Fault.On]; empty
+// ones match all. For requests that concern no resource, the resource is the
+// path, and the verb is the method in lower case.
+func (c *Cluster) Requests(verb, resource string) int { return c.server.Requests(verb, resource) }
+
+// ResetRequests sets the counts of requests to zero.
+func (c *Cluster) ResetRequests() { c.server.ResetRequests() }
+
+// OpenWatches counts the open watches of a resource, which is as in [Fault.On];
+// an empty one matches all.
+func (c *Cluster) OpenWatches(resource string) int { return c.server.OpenWatches(resource) }
+
+// Connections counts the open TCP connections.
+func (c *Cluster) Connections() int { return c.server.Connections() }
+
+// AddToken adds a bearer token of a user, who is a member of the groups and of
+// system:authenticated. A SelfSubjectReview returns both. Any user may do
+// everything.
+func (c *Cluster) AddToken(token, user string, groups ...string) {
+	c.server.AddToken(token, apiserver.User{Username: user, Groups: groups}, time.Time{})
+}
+
+// AddExpiringToken is AddToken with a time after which the token is rejected.
+func (c *Cluster) AddExpiringToken(token string, expires time.Time, user string, groups ...string) {
+	c.server.AddToken(token, apiserver.User{Username: user, Groups: groups}, expires)
+}
+
+// RevokeToken rejects requests with a token with 401. Open watches stay open;
+// [Cluster.CloseConnections] closes them.
+func (c *Cluster) RevokeToken(token string) { c.server.RevokeToken(token) }
+
+// AdminToken returns the token of [Cluster.Config]. It may be revoked.
+func (c *Cluster) AdminToken() string { return c.server.AdminToken() }
+
+// ClientCertificate issues a certificate and its key, both in PEM, for a user. A
+// bearer token in a request takes precedence.
+func (c *Cluster) ClientCertificate(user string, groups ...string) (certificate, key []byte) {
+	c.tb.Helper()
+	certificate, key, err := c.server.ClientCertificate(user, groups...)
+	if err != nil {
+		c.tb.Errorf("mctest: certificate for %s in %s: %v", user, c.name, err)
+	}
+	return certificate, key
+}

@@ -31,7 +31,7 @@ func newConfigMap(name string) *corev1.ConfigMap {
 	return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, Name: name}}
 }
 
-func TestAFleetHasClustersOfItsOwn(t *testing.T) {
+func TestFleet(t *testing.T) {
 	g := NewWithT(t)
 	f := mctest.NewFleet(t, 3)
 	g.Expect(f.Len()).To(Equal(3))
@@ -50,17 +50,17 @@ func TestAFleetHasClustersOfItsOwn(t *testing.T) {
 	c, err := kubernetes.NewForConfig(mix(f.Cluster(0).Config(), f.Cluster(1).Config()))
 	g.Expect(err).NotTo(HaveOccurred())
 	_, err = c.Discovery().ServerVersion()
-	g.Expect(err).To(MatchError(ContainSubstring("certificate")), "each cluster has its own authority")
+	g.Expect(err).To(MatchError(ContainSubstring("certificate")), "each cluster has its own CA")
 }
 
-// mix is a config with the address of one cluster and the authority of another.
+// mix returns a config with the address of one cluster and the CA of another.
 func mix(address, authority *rest.Config) *rest.Config {
 	out := rest.CopyConfig(address)
 	out.TLSClientConfig = authority.TLSClientConfig
 	return out
 }
 
-func TestAClosedClusterLeavesNothingBehind(t *testing.T) {
+func TestClose(t *testing.T) {
 	before := goleak.IgnoreCurrent()
 	g := NewWithT(t)
 	c := mctest.New(t)
@@ -78,9 +78,9 @@ func TestAClosedClusterLeavesNothingBehind(t *testing.T) {
 	goleak.VerifyNone(t, before)
 }
 
-func TestObjectsWithoutHTTPBehaveAsWithIt(t *testing.T) {
+func TestObjects(t *testing.T) {
 	g := NewWithT(t)
-	c := mctest.New(t, mctest.Options{Objects: []client.Object{newConfigMap("given")}})
+	c := mctest.New(t, mctest.Options{Objects: []client.Object{newConfigMap("initial")}})
 	cm := newConfigMap("")
 	cm.GenerateName = "a-"
 	g.Expect(c.Create(cm)).To(Succeed())
@@ -106,7 +106,7 @@ func TestObjectsWithoutHTTPBehaveAsWithIt(t *testing.T) {
 	untyped := &unstructured.UnstructuredList{}
 	untyped.SetAPIVersion("v1")
 	untyped.SetKind("ConfigMapList")
-	g.Expect(c.List(untyped, client.MatchingFields{"metadata.name": "given"})).To(Succeed())
+	g.Expect(c.List(untyped, client.MatchingFields{"metadata.name": "initial"})).To(Succeed())
 	g.Expect(untyped.Items).To(HaveLen(1))
 
 	g.Expect(c.Delete(cm)).To(Succeed())
@@ -114,7 +114,7 @@ func TestObjectsWithoutHTTPBehaveAsWithIt(t *testing.T) {
 	g.Expect(c.Requests("", "")).To(BeZero())
 }
 
-func TestATypeOfTheSchemeIsServed(t *testing.T) {
+func TestScheme(t *testing.T) {
 	g := NewWithT(t)
 	scheme := runtime.NewScheme()
 	g.Expect(v1alpha1.AddToScheme(scheme)).To(Succeed())
@@ -133,7 +133,7 @@ func TestATypeOfTheSchemeIsServed(t *testing.T) {
 	g.Expect(cl.Scheme().Recognizes(schema.GroupVersionKind{Version: "v1", Kind: "Pod"})).To(BeTrue())
 }
 
-func TestADeletedNamespaceTakesItsContentWithIt(t *testing.T) {
+func TestNamespaceDeletion(t *testing.T) {
 	g := NewWithT(t)
 	c := mctest.New(t)
 	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "a"}}
@@ -159,7 +159,7 @@ func TestTokens(t *testing.T) {
 		}
 		return review.Status.UserInfo, nil
 	}
-	t.Run("a token is a user until it is revoked", func(t *testing.T) {
+	t.Run("a token is accepted until it is revoked", func(t *testing.T) {
 		g := NewWithT(t)
 		c := mctest.New(t)
 		c.AddToken("secret", "ann", "dev", "ops")
@@ -171,14 +171,14 @@ func TestTokens(t *testing.T) {
 		_, err = whoAmI(c.ConfigFor("secret"))
 		g.Expect(err).To(MatchError(apierrors.IsUnauthorized, "IsUnauthorized"))
 	})
-	t.Run("a token that expired is not accepted", func(t *testing.T) {
+	t.Run("an expired token is rejected", func(t *testing.T) {
 		g := NewWithT(t)
 		c := mctest.New(t)
 		c.AddExpiringToken("old", time.Now().Add(-time.Second), "ann")
 		_, err := whoAmI(c.ConfigFor("old"))
 		g.Expect(err).To(MatchError(apierrors.IsUnauthorized, "IsUnauthorized"))
 	})
-	t.Run("without a token nothing but probes is served", func(t *testing.T) {
+	t.Run("without a token only probes are served", func(t *testing.T) {
 		g := NewWithT(t)
 		c := mctest.New(t)
 		_, err := whoAmI(c.ConfigFor(""))
@@ -186,7 +186,7 @@ func TestTokens(t *testing.T) {
 		_, err = kubernetes.NewForConfigOrDie(c.ConfigFor("")).Discovery().ServerVersion()
 		g.Expect(err).NotTo(HaveOccurred())
 	})
-	t.Run("a client certificate is a user until the authority changes", func(t *testing.T) {
+	t.Run("a client certificate is accepted until the CA changes", func(t *testing.T) {
 		g := NewWithT(t)
 		c := mctest.New(t)
 		config := c.ConfigFor("")
@@ -275,7 +275,7 @@ func TestCounters(t *testing.T) {
 	g.Eventually(func() int { return c.OpenWatches("") }).Should(BeZero())
 }
 
-// newInformer follows all ConfigMaps until it is cancelled or the test ends.
+// newInformer watches all ConfigMaps until it is cancelled or the test ends.
 func newInformer(t *testing.T, cs kubernetes.Interface) (cache.SharedIndexInformer, func()) {
 	t.Helper()
 	factory := informers.NewSharedInformerFactory(cs, 0)

@@ -21,7 +21,8 @@ import (
 	"github.com/rollcall-dev/rollcall/pkg/mc/mctest"
 )
 
-// TestComparison asks both servers the same and compares what they answer.
+// TestComparison sends the same requests to both servers and compares the
+// responses.
 func TestComparison(t *testing.T) {
 	kubernetes := realServer(t)
 	cluster := mctest.New(t).Config()
@@ -46,7 +47,7 @@ func TestComparison(t *testing.T) {
 		t.Logf("not served: %s", strings.Join(missing, " "))
 		for name := range ours {
 			if _, ok := theirs[name]; !ok {
-				t.Logf("served here alone: %s", name)
+				t.Logf("served only by mctest: %s", name)
 			}
 		}
 	})
@@ -58,7 +59,7 @@ func TestComparison(t *testing.T) {
 	}
 }
 
-// describe says of each resource and status subresource what clients go by.
+// describe returns what clients use of each resource and status subresource.
 func describe(t *testing.T, config *rest.Config) map[string]string {
 	t.Helper()
 	_, lists, err := discovery.NewDiscoveryClientForConfigOrDie(config).ServerGroupsAndResources()
@@ -90,13 +91,13 @@ func sorted(in []string) []string {
 	return out
 }
 
-// A question is a request that no client library would send.
+// A question is a request that client libraries do not send.
 type question struct {
 	name, method, path, body string
 	header                   http.Header
 }
 
-// An answer is what clients go by; the words of a message may differ.
+// An answer is what clients use of a response; messages may differ.
 type answer struct {
 	Code   int
 	Reason metav1.StatusReason
@@ -146,8 +147,8 @@ var questions = []question{
 	{name: "a group that is nothing", method: "GET", path: "/apis/nothing.example.org"},
 	{name: "a version that is nothing", method: "GET", path: "/apis/apps/v9"},
 	{name: "a resource that is nothing", method: "GET", path: "/api/v1/nothings"},
-	{name: "an object that is not there", method: "GET", path: inDefault + "/nobody"},
-	{name: "a custom object that is not there", method: "GET", path: widgets + "/nobody"},
+	{name: "an object that is not there", method: "GET", path: inDefault + "/missing"},
+	{name: "a custom object that is not there", method: "GET", path: widgets + "/missing"},
 	{name: "a namespaced object without a namespace", method: "GET", path: "/api/v1/configmaps/a"},
 	{name: "creation of a namespaced object without a namespace", method: "POST", path: "/api/v1/configmaps", body: `{"metadata":{"name":"a"}}`},
 	{name: "an object of the cluster in a namespace", method: "GET", path: "/api/v1/namespaces/default/nodes"},
@@ -184,5 +185,5 @@ var questions = []question{
 	{name: "a patch of a resource version that is not the latest", method: "PATCH", path: kubeSystem, body: `{"metadata":{"resourceVersion":"1"}}`, header: http.Header{"Content-Type": {"application/merge-patch+json"}}},
 	{name: "an apply of another kind", method: "PATCH", path: kubeSystem + "?fieldManager=a", body: `{"apiVersion":"v1","kind":"Secret"}`, header: http.Header{"Content-Type": {"application/apply-patch+yaml"}}},
 	{name: "an apply without a manager", method: "PATCH", path: kubeSystem, body: `{"apiVersion":"v1","kind":"Namespace"}`, header: http.Header{"Content-Type": {"application/apply-patch+yaml"}}},
-	{name: "a deletion that is not there", method: "DELETE", path: inDefault + "/nobody"},
+	{name: "a deletion that is not there", method: "DELETE", path: inDefault + "/missing"},
 }

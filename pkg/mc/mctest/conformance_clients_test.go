@@ -22,10 +22,9 @@ import (
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-)
 
-// testTimeout is how long anything may take.
-const testTimeout = 20 * time.Second
+	"github.com/rollcall-dev/rollcall/pkg/mc/mctest"
+)
 
 // cached runs a cache of a namespace until the test ends.
 func (s *server) cached(t *testing.T, namespace string) cache.Cache {
@@ -34,16 +33,8 @@ func (s *server) cached(t *testing.T, namespace string) cache.Cache {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithCancel(t.Context())
-	done := make(chan error, 1)
-	go func() { done <- c.Start(ctx) }()
-	t.Cleanup(func() {
-		cancel()
-		if err := <-done; err != nil {
-			t.Errorf("cache: %v", err)
-		}
-	})
-	if !c.WaitForCacheSync(ctx) {
+	mctest.StartManager(t, c)
+	if !c.WaitForCacheSync(t.Context()) {
 		t.Fatal("the cache did not sync")
 	}
 	return c
@@ -68,13 +59,13 @@ var cacheBehaviours = []behaviour{
 				g.Expect([]int{len(typed.Items), len(untyped.Items), len(partial.Items)}).To(HaveEach(want))
 			}
 		}
-		g.Eventually(count(2)).WithTimeout(testTimeout).Should(Succeed())
+		g.Eventually(count(2)).WithTimeout(mctest.Timeout).Should(Succeed())
 		cm := s.configMap(t, namespace, "new")
-		g.Eventually(count(3)).WithTimeout(testTimeout).Should(Succeed())
+		g.Eventually(count(3)).WithTimeout(mctest.Timeout).Should(Succeed())
 		g.Expect(s.client.Delete(t.Context(), cm)).To(Succeed())
-		g.Eventually(count(2)).WithTimeout(testTimeout).Should(Succeed())
+		g.Eventually(count(2)).WithTimeout(mctest.Timeout).Should(Succeed())
 	}},
-	{"leaders are elected, and followed", func(t *testing.T, s *server) {
+	{"leaders are elected, and succeeded", func(t *testing.T, s *server) {
 		namespace := s.namespace(t)
 		elect := func(ctx context.Context, id string, leading chan<- string) {
 			lock, err := resourcelock.New(resourcelock.LeasesResourceLock, namespace, "lock",
@@ -104,10 +95,10 @@ var cacheBehaviours = []behaviour{
 		}()
 		g := NewWithT(t)
 		go func() { elect(first, "first", leading); done <- struct{}{} }()
-		g.Eventually(leading).WithTimeout(testTimeout).Should(Receive(Equal("first")))
+		g.Eventually(leading).WithTimeout(mctest.Timeout).Should(Receive(Equal("first")))
 		go func() { elect(second, "second", leading); done <- struct{}{} }()
 		stopFirst()
-		g.Eventually(leading).WithTimeout(testTimeout).Should(Receive(Equal("second")))
+		g.Eventually(leading).WithTimeout(mctest.Timeout).Should(Receive(Equal("second")))
 	}},
 }
 
@@ -154,7 +145,7 @@ var customBehaviours = []behaviour{
 		g.Expect(list.Items).To(HaveLen(1))
 		g.Expect(list.Items[0].GetName()).To(Equal("b"))
 	}},
-	{"a definition makes its kind appear in discovery, and takes it away again", func(t *testing.T, s *server) {
+	{"a definition adds its kind to discovery, and its deletion removes it", func(t *testing.T, s *server) {
 		g := NewWithT(t)
 		kind := metav1.GroupVersionKind{Group: "passing.example.org", Version: "v1", Kind: "Thing"}
 		crd := definition(kind, apiextensionsv1.ClusterScoped, true)
@@ -175,15 +166,15 @@ var customBehaviours = []behaviour{
 			}
 			return out
 		}
-		g.Eventually(serves).WithTimeout(testTimeout).Should(ConsistOf("things", "things/status"))
+		g.Eventually(serves).WithTimeout(mctest.Timeout).Should(ConsistOf("things", "things/status"))
 		g.Expect(s.client.Get(t.Context(), client.ObjectKeyFromObject(crd), crd)).To(Succeed())
 		g.Expect(crd.Status.AcceptedNames.Singular).To(Equal("thing"))
 		g.Expect(crd.Status.StoredVersions).To(Equal([]string{"v1"}))
 		g.Expect(s.client.Create(t.Context(), newCustom(kind, "", "a", map[string]any{}))).To(Succeed())
 		g.Expect(s.client.Delete(t.Context(), crd)).To(Succeed())
-		g.Eventually(serves).WithTimeout(testTimeout).Should(BeEmpty())
+		g.Eventually(serves).WithTimeout(mctest.Timeout).Should(BeEmpty())
 	}},
-	{"a definition must be called after what it defines", func(t *testing.T, s *server) {
+	{"a definition must have the name of its resource", func(t *testing.T, s *server) {
 		crd := definition(widgetKind, apiextensionsv1.NamespaceScoped, true)
 		crd.Name = "other.example.org"
 		NewWithT(t).Expect(s.client.Create(t.Context(), crd)).To(MatchError(apierrors.IsInvalid, "IsInvalid"))
@@ -191,7 +182,7 @@ var customBehaviours = []behaviour{
 }
 
 var identityBehaviours = []behaviour{
-	{"a token of a service account is that service account", func(t *testing.T, s *server) {
+	{"a service account token authenticates the service account", func(t *testing.T, s *server) {
 		g := NewWithT(t)
 		account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace(t), Name: "robot"}}
 		g.Expect(s.client.Create(t.Context(), account)).To(Succeed())
@@ -209,7 +200,7 @@ var identityBehaviours = []behaviour{
 		g.Expect(review.Status.UserInfo.Groups).To(ConsistOf(
 			"system:serviceaccounts", "system:serviceaccounts:"+account.Namespace, "system:authenticated"))
 	}},
-	{"a token that nobody knows is unauthorized", func(t *testing.T, s *server) {
+	{"an unknown token is unauthorized", func(t *testing.T, s *server) {
 		config := rest.AnonymousClientConfig(s.config)
 		config.BearerToken = "unknown"
 		_, err := kubernetes.NewForConfigOrDie(config).CoreV1().Namespaces().List(t.Context(), metav1.ListOptions{})

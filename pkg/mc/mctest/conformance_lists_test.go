@@ -46,7 +46,7 @@ var listBehaviours = []behaviour{
 		g.Expect(names(&list)).To(Equal([]string{"a", "b", "c"}))
 		g.Expect(list.ResourceVersion).NotTo(BeEmpty())
 	}},
-	{"a list of nothing is empty and has a resource version", func(t *testing.T, s *server) {
+	{"an empty list has a resource version", func(t *testing.T, s *server) {
 		g := NewWithT(t)
 		var list corev1.ConfigMapList
 		g.Expect(s.client.List(t.Context(), &list, client.InNamespace(s.namespace(t)))).To(Succeed())
@@ -89,7 +89,7 @@ var listBehaviours = []behaviour{
 		})).To(Succeed())
 		g.Expect(names(&list)).To(Equal([]string{"cm-1"}))
 	}},
-	{"field selectors select by the fields that a kind offers", func(t *testing.T, s *server) {
+	{"field selectors select by the fields that a kind supports", func(t *testing.T, s *server) {
 		g := NewWithT(t)
 		namespace := s.namespace(t)
 		for name, kind := range map[string]corev1.SecretType{"a": "example.org/one", "b": "example.org/two"} {
@@ -105,7 +105,7 @@ var listBehaviours = []behaviour{
 		NewWithT(t).Expect(s.client.List(t.Context(), &list, client.MatchingFields{"data.key": "x"})).
 			To(MatchError(apierrors.IsBadRequest, "IsBadRequest"))
 	}},
-	{"a page tells how to go on and how much remains", func(t *testing.T, s *server) {
+	{"a page has a continue token and the number of remaining items", func(t *testing.T, s *server) {
 		g := NewWithT(t)
 		namespace := s.numbered(t, 5)
 		var all []string
@@ -122,7 +122,7 @@ var listBehaviours = []behaviour{
 		g.Expect(all).To(Equal([]string{"cm-0", "cm-1", "cm-2", "cm-3", "cm-4"}))
 		g.Expect(page.RemainingItemCount).To(BeNil())
 	}},
-	{"all pages show the same moment", func(t *testing.T, s *server) {
+	{"all pages are of the same revision", func(t *testing.T, s *server) {
 		g := NewWithT(t)
 		namespace := s.numbered(t, 4)
 		var first, rest corev1.ConfigMapList
@@ -132,7 +132,7 @@ var listBehaviours = []behaviour{
 		g.Expect(s.client.List(t.Context(), &rest, client.InNamespace(namespace), client.Continue(first.Continue))).To(Succeed())
 		g.Expect(names(&rest)).To(Equal([]string{"cm-2", "cm-3"}))
 	}},
-	{"a page of a selection does not tell how much remains", func(t *testing.T, s *server) {
+	{"a page of a selection has no number of remaining items", func(t *testing.T, s *server) {
 		g := NewWithT(t)
 		namespace := s.namespace(t)
 		for _, name := range []string{"a", "b", "c"} {
@@ -144,7 +144,7 @@ var listBehaviours = []behaviour{
 		g.Expect(page.Continue).NotTo(BeEmpty())
 		g.Expect(page.RemainingItemCount).To(BeNil())
 	}},
-	{"a list at an exact resource version shows the past", func(t *testing.T, s *server) {
+	{"a list at an exact resource version shows that version", func(t *testing.T, s *server) {
 		g := NewWithT(t)
 		namespace := s.numbered(t, 2)
 		configMaps := s.clientset.CoreV1().ConfigMaps(namespace)
@@ -168,7 +168,7 @@ var listBehaviours = []behaviour{
 			g.Expect(list.Continue).To(BeEmpty())
 		}).Should(Succeed())
 	}},
-	{"a list from a resource version yet to come times out", func(t *testing.T, s *server) {
+	{"a list from a future resource version times out", func(t *testing.T, s *server) {
 		err := s.clientset.CoreV1().RESTClient().Get().Namespace("default").Resource("configmaps").
 			Param("resourceVersion", "999999999").MaxRetries(0).Do(t.Context()).Error()
 		NewWithT(t).Expect(apierrors.HasStatusCause(err, metav1.CauseTypeResourceVersionTooLarge)).To(BeTrue(), "%v", err)
@@ -191,7 +191,7 @@ var listBehaviours = []behaviour{
 		g.Expect(list.Items).To(HaveLen(2))
 		g.Expect(list.Items[0].GetName()).To(Equal("cm-0"))
 	}},
-	{"metadata alone can be listed", func(t *testing.T, s *server) {
+	{"metadata can be listed", func(t *testing.T, s *server) {
 		g := NewWithT(t)
 		namespace := s.numbered(t, 2)
 		c, err := metadata.NewForConfig(s.config)

@@ -40,7 +40,7 @@ var objectBehaviours = []behaviour{
 		g.Expect(cm.CreationTimestamp.IsZero()).To(BeFalse())
 		g.Expect(cm.Generation).To(BeZero())
 	}},
-	{"a generated name begins with what was asked for", func(t *testing.T, s *server) {
+	{"a generated name begins with generateName", func(t *testing.T, s *server) {
 		g := NewWithT(t)
 		cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace(t), GenerateName: "base-"}}
 		g.Expect(s.client.Create(t.Context(), cm)).To(Succeed())
@@ -66,21 +66,21 @@ var objectBehaviours = []behaviour{
 		cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace(t), Name: "Big"}}
 		NewWithT(t).Expect(s.client.Create(t.Context(), cm)).To(MatchError(apierrors.IsInvalid, "IsInvalid"))
 	}},
-	{"an object in a namespace that is not there cannot be created", func(t *testing.T, s *server) {
+	{"an object in a missing namespace cannot be created", func(t *testing.T, s *server) {
 		cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "nowhere", Name: "a"}}
 		err := s.client.Create(t.Context(), cm)
 		g := NewWithT(t)
 		g.Expect(err).To(MatchError(apierrors.IsNotFound, "IsNotFound"))
 		g.Expect(err).To(MatchError(ContainSubstring(`namespaces "nowhere" not found`)))
 	}},
-	{"an object that is not there cannot be read", func(t *testing.T, s *server) {
+	{"a missing object cannot be read", func(t *testing.T, s *server) {
 		err := s.client.Get(t.Context(), client.ObjectKey{Namespace: s.namespace(t), Name: "a"}, &corev1.ConfigMap{})
 		g := NewWithT(t)
 		g.Expect(err).To(MatchError(apierrors.IsNotFound, "IsNotFound"))
 		g.Expect(err).To(MatchError(ContainSubstring(`configmaps "a" not found`)))
 	}},
 	{"a resource that is not served is not found", func(t *testing.T, s *server) {
-		err := s.clientset.CoreV1().RESTClient().Get().AbsPath("/apis/nobody.example.org/v1/things").Do(t.Context()).Error()
+		err := s.clientset.CoreV1().RESTClient().Get().AbsPath("/apis/missing.example.org/v1/things").Do(t.Context()).Error()
 		NewWithT(t).Expect(err).To(MatchError(apierrors.IsNotFound, "IsNotFound"))
 	}},
 	{"a dry run stores nothing", func(t *testing.T, s *server) {
@@ -111,7 +111,7 @@ var objectBehaviours = []behaviour{
 		g.Expect(ns.Labels).To(HaveKeyWithValue("kubernetes.io/metadata.name", ns.Name))
 		g.Expect(ns.Spec.Finalizers).To(ConsistOf(corev1.FinalizerKubernetes))
 	}},
-	{"kube-system is there and has a UID", func(t *testing.T, s *server) {
+	{"kube-system exists and has a UID", func(t *testing.T, s *server) {
 		g := NewWithT(t)
 		ns := &corev1.Namespace{}
 		g.Eventually(func() error {
@@ -134,7 +134,7 @@ var objectBehaviours = []behaviour{
 		g.Expect(got.Regarding.Name).To(Equal("x"))
 		g.Expect(got.UID).To(Equal(event.UID))
 	}},
-	{"spec and generation move together, and metadata leaves generation alone", func(t *testing.T, s *server) {
+	{"generation changes with spec, and not with metadata", func(t *testing.T, s *server) {
 		g := NewWithT(t)
 		d := deployment(s.namespace(t), "a")
 		g.Expect(s.client.Create(t.Context(), d)).To(Succeed())
@@ -146,7 +146,7 @@ var objectBehaviours = []behaviour{
 		g.Expect(s.client.Update(t.Context(), d)).To(Succeed())
 		g.Expect(d.Generation).To(BeEquivalentTo(2))
 	}},
-	{"status is written through its subresource alone", func(t *testing.T, s *server) {
+	{"status is written only through its subresource", func(t *testing.T, s *server) {
 		g := NewWithT(t)
 		d := deployment(s.namespace(t), "a")
 		d.Status.Replicas = 7
@@ -168,7 +168,7 @@ var objectBehaviours = []behaviour{
 		err := s.client.Status().Patch(t.Context(), cm, client.RawPatch(types.MergePatchType, []byte(`{}`)))
 		NewWithT(t).Expect(err).To(MatchError(apierrors.IsNotFound, "IsNotFound"))
 	}},
-	{"metadata alone can be read", func(t *testing.T, s *server) {
+	{"metadata can be read", func(t *testing.T, s *server) {
 		g := NewWithT(t)
 		cm := s.configMap(t, s.namespace(t), "a", "x", "y")
 		got := &metav1.PartialObjectMetadata{}

@@ -69,19 +69,19 @@ var patchBehaviours = []behaviour{
 		g.Expect(s.client.Patch(t.Context(), changed, client.MergeFromWithOptions(stale, client.MergeFromWithOptimisticLock{}))).
 			To(MatchError(apierrors.IsConflict, "IsConflict"))
 	}},
-	{"a patch that changes nothing leaves the resource version alone", func(t *testing.T, s *server) {
+	{"a patch that changes nothing keeps the resource version", func(t *testing.T, s *server) {
 		g := NewWithT(t)
 		cm := s.configMap(t, s.namespace(t), "a")
 		before := cm.ResourceVersion
 		g.Expect(s.client.Patch(t.Context(), cm, client.RawPatch(types.MergePatchType, []byte(`{"data":{"key":"value"}}`)))).To(Succeed())
 		g.Expect(cm.ResourceVersion).To(Equal(before))
 	}},
-	{"an object that is not there cannot be patched", func(t *testing.T, s *server) {
+	{"a missing object cannot be patched", func(t *testing.T, s *server) {
 		cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace(t), Name: "a"}}
 		NewWithT(t).Expect(s.client.Patch(t.Context(), cm, client.RawPatch(types.MergePatchType, []byte(`{}`)))).
 			To(MatchError(apierrors.IsNotFound, "IsNotFound"))
 	}},
-	{"a patch of status changes status alone", func(t *testing.T, s *server) {
+	{"a patch of status changes only status", func(t *testing.T, s *server) {
 		g := NewWithT(t)
 		w := newCustom(widgetKind, s.namespace(t), "a", map[string]any{"color": "red"})
 		g.Expect(s.client.Create(t.Context(), w)).To(Succeed())
@@ -99,7 +99,7 @@ func configMapApply(namespace, name string, data map[string]string) *corev1apply
 }
 
 var applyBehaviours = []behaviour{
-	{"applying creates what is not there and changes what is", func(t *testing.T, s *server) {
+	{"applying creates or changes an object", func(t *testing.T, s *server) {
 		g := NewWithT(t)
 		namespace := s.namespace(t)
 		g.Expect(s.client.Apply(t.Context(), configMapApply(namespace, "a", map[string]string{"x": "1"}), client.FieldOwner("one"))).To(Succeed())
@@ -111,7 +111,7 @@ var applyBehaviours = []behaviour{
 		g.Expect(cm.ManagedFields[0].Manager).To(Equal("one"))
 		g.Expect(cm.ManagedFields[0].Operation).To(Equal(metav1.ManagedFieldsOperationApply))
 	}},
-	{"applying the same again leaves the resource version alone", func(t *testing.T, s *server) {
+	{"applying the same again keeps the resource version", func(t *testing.T, s *server) {
 		g := NewWithT(t)
 		namespace := s.namespace(t)
 		read := func() string {
@@ -123,7 +123,7 @@ var applyBehaviours = []behaviour{
 		first := read()
 		g.Expect(read()).To(Equal(first))
 	}},
-	{"a field that its only owner no longer applies goes", func(t *testing.T, s *server) {
+	{"a field that its only owner no longer applies is removed", func(t *testing.T, s *server) {
 		g := NewWithT(t)
 		namespace := s.namespace(t)
 		g.Expect(s.client.Apply(t.Context(), configMapApply(namespace, "a", map[string]string{"x": "1", "y": "1"}), client.FieldOwner("one"))).To(Succeed())
@@ -145,7 +145,7 @@ var applyBehaviours = []behaviour{
 		g.Expect(s.client.Get(t.Context(), client.ObjectKey{Namespace: namespace, Name: "a"}, cm)).To(Succeed())
 		g.Expect(cm.Data).To(Equal(map[string]string{"x": "2"}))
 	}},
-	{"applying over what somebody else created conflicts", func(t *testing.T, s *server) {
+	{"applying over what another client created conflicts", func(t *testing.T, s *server) {
 		g := NewWithT(t)
 		cm := s.configMap(t, s.namespace(t), "a")
 		g.Expect(s.client.Apply(t.Context(), configMapApply(cm.Namespace, "a", map[string]string{"key": "other"}), client.FieldOwner("one"))).
@@ -191,7 +191,7 @@ var applyBehaviours = []behaviour{
 		g.Expect(got.Object["spec"]).To(Equal(map[string]any{"color": "red"}))
 		g.Expect(got.Object["status"]).To(Equal(map[string]any{"ready": true}))
 	}},
-	{"lists of custom resources are applied as their definition says", func(t *testing.T, s *server) {
+	{"lists of custom resources are applied by their schema", func(t *testing.T, s *server) {
 		g := NewWithT(t)
 		w := newCustom(widgetKind, s.namespace(t), "a", map[string]any{})
 		g.Expect(s.client.Create(t.Context(), w)).To(Succeed())

@@ -28,13 +28,13 @@ import (
 	"github.com/rollcall-dev/rollcall/pkg/mc/mctest"
 )
 
-// A behaviour is something that both servers do.
+// A behaviour is one that both servers must have.
 type behaviour struct {
 	name string
 	does func(t *testing.T, s *server)
 }
 
-// server is either one.
+// server is one of both.
 type server struct {
 	config    *rest.Config
 	client    client.WithWatch
@@ -61,8 +61,8 @@ func connect(t *testing.T, config *rest.Config) *server {
 	return &server{config: config, client: c, clientset: clientset}
 }
 
-// TestConformance shows that the server in memory and a real one behave alike,
-// as far as it goes.
+// TestConformance runs the same tests against the server in memory and a real
+// one.
 func TestConformance(t *testing.T) {
 	var all []behaviour
 	for _, some := range [][]behaviour{
@@ -106,7 +106,7 @@ func realServer(t *testing.T) *rest.Config {
 	return config
 }
 
-// namespace makes one for a test alone.
+// namespace creates a namespace for one test.
 func (s *server) namespace(t *testing.T) string {
 	t.Helper()
 	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "test-"}}
@@ -131,7 +131,7 @@ func (s *server) configMap(t *testing.T, namespace, name string, labels ...strin
 	return cm
 }
 
-// next is the next event of a watch.
+// next returns the next event of a watch.
 func next(t *testing.T, w watch.Interface) watch.Event {
 	t.Helper()
 	select {
@@ -146,7 +146,7 @@ func next(t *testing.T, w watch.Interface) watch.Event {
 	return watch.Event{}
 }
 
-// nameOf is the name of an event's object.
+// nameOf returns the name of an event's object.
 func nameOf(t *testing.T, event watch.Event) string {
 	t.Helper()
 	object, ok := event.Object.(metav1.Object)

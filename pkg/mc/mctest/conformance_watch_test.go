@@ -13,6 +13,8 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/metadata"
 	"k8s.io/utils/ptr"
+
+	"github.com/rollcall-dev/rollcall/pkg/mc/mctest"
 )
 
 func (s *server) watch(t *testing.T, namespace string, o metav1.ListOptions) watch.Interface {
@@ -25,8 +27,8 @@ func (s *server) watch(t *testing.T, namespace string, o metav1.ListOptions) wat
 	return w
 }
 
-// told describes an event.
-func told(t *testing.T, event watch.Event) string {
+// describeEvent returns the type and the object's name.
+func describeEvent(t *testing.T, event watch.Event) string {
 	t.Helper()
 	return string(event.Type) + " " + nameOf(t, event)
 }
@@ -40,40 +42,40 @@ var watchBehaviours = []behaviour{
 		missed := s.configMap(t, namespace, "missed")
 		w := s.watch(t, namespace, metav1.ListOptions{ResourceVersion: list.ResourceVersion})
 		event := next(t, w)
-		g.Expect(told(t, event)).To(Equal("ADDED missed"))
+		g.Expect(describeEvent(t, event)).To(Equal("ADDED missed"))
 		g.Expect(event.Object.(*corev1.ConfigMap)).To(HaveField("ResourceVersion", missed.ResourceVersion))
 		missed.Data["key"] = "other"
 		g.Expect(s.client.Update(t.Context(), missed)).To(Succeed())
-		g.Expect(told(t, next(t, w))).To(Equal("MODIFIED missed"))
+		g.Expect(describeEvent(t, next(t, w))).To(Equal("MODIFIED missed"))
 		g.Expect(s.client.Delete(t.Context(), missed)).To(Succeed())
 		event = next(t, w)
-		g.Expect(told(t, event)).To(Equal("DELETED missed"))
+		g.Expect(describeEvent(t, event)).To(Equal("DELETED missed"))
 		g.Expect(event.Object.(*corev1.ConfigMap).ResourceVersion).NotTo(Equal(missed.ResourceVersion))
 		g.Expect(event.Object.(*corev1.ConfigMap).Data).To(HaveKeyWithValue("key", "other"))
 	}},
-	{"a watch from no resource version begins with all that there is", func(t *testing.T, s *server) {
+	{"a watch from no resource version begins with all objects", func(t *testing.T, s *server) {
 		g := NewWithT(t)
 		namespace := s.numbered(t, 2)
 		w := s.watch(t, namespace, metav1.ListOptions{})
-		g.Expect([]string{told(t, next(t, w)), told(t, next(t, w))}).To(ConsistOf("ADDED cm-0", "ADDED cm-1"))
+		g.Expect([]string{describeEvent(t, next(t, w)), describeEvent(t, next(t, w))}).To(ConsistOf("ADDED cm-0", "ADDED cm-1"))
 		s.configMap(t, namespace, "new")
-		g.Expect(told(t, next(t, w))).To(Equal("ADDED new"))
+		g.Expect(describeEvent(t, next(t, w))).To(Equal("ADDED new"))
 	}},
-	{"a watch tells of its own namespace alone", func(t *testing.T, s *server) {
+	{"a watch sends events of its own namespace only", func(t *testing.T, s *server) {
 		one, two := s.namespace(t), s.namespace(t)
 		w := s.watch(t, one, metav1.ListOptions{})
 		s.configMap(t, two, "elsewhere")
 		s.configMap(t, one, "here")
-		NewWithT(t).Expect(told(t, next(t, w))).To(Equal("ADDED here"))
+		NewWithT(t).Expect(describeEvent(t, next(t, w))).To(Equal("ADDED here"))
 	}},
-	{"a streamed list ends with a bookmark that says so", func(t *testing.T, s *server) {
+	{"a streamed list ends with an annotated bookmark", func(t *testing.T, s *server) {
 		g := NewWithT(t)
 		namespace := s.numbered(t, 2)
 		w := s.watch(t, namespace, metav1.ListOptions{
 			SendInitialEvents: ptr.To(true), AllowWatchBookmarks: true, ResourceVersionMatch: metav1.ResourceVersionMatchNotOlderThan,
 		})
-		g.Expect(told(t, next(t, w))).To(Equal("ADDED cm-0"))
-		g.Expect(told(t, next(t, w))).To(Equal("ADDED cm-1"))
+		g.Expect(describeEvent(t, next(t, w))).To(Equal("ADDED cm-0"))
+		g.Expect(describeEvent(t, next(t, w))).To(Equal("ADDED cm-1"))
 		event := next(t, w)
 		g.Expect(event.Type).To(Equal(watch.Bookmark))
 		bookmark := event.Object.(*corev1.ConfigMap)
@@ -81,7 +83,7 @@ var watchBehaviours = []behaviour{
 		g.Expect(bookmark.ResourceVersion).NotTo(BeEmpty())
 
 		s.configMap(t, namespace, "later")
-		g.Expect(told(t, next(t, s.watch(t, namespace, metav1.ListOptions{ResourceVersion: bookmark.ResourceVersion})))).To(Equal("ADDED later"))
+		g.Expect(describeEvent(t, next(t, s.watch(t, namespace, metav1.ListOptions{ResourceVersion: bookmark.ResourceVersion})))).To(Equal("ADDED later"))
 	}},
 	{"a streamed list of nothing is a bookmark", func(t *testing.T, s *server) {
 		w := s.watch(t, s.namespace(t), metav1.ListOptions{
@@ -93,21 +95,21 @@ var watchBehaviours = []behaviour{
 		_, err := s.clientset.CoreV1().ConfigMaps("default").Watch(t.Context(), metav1.ListOptions{SendInitialEvents: ptr.To(true)})
 		NewWithT(t).Expect(err).To(MatchError(apierrors.IsInvalid, "IsInvalid"))
 	}},
-	{"an object that becomes selected is added, and one that ceases to be is deleted", func(t *testing.T, s *server) {
+	{"an object is added when it becomes selected, and deleted when it no longer is", func(t *testing.T, s *server) {
 		g := NewWithT(t)
 		namespace := s.namespace(t)
 		cm := s.configMap(t, namespace, "a")
 		w := s.watch(t, namespace, metav1.ListOptions{LabelSelector: "x=y"})
 		cm.Labels = map[string]string{"x": "y"}
 		g.Expect(s.client.Update(t.Context(), cm)).To(Succeed())
-		g.Expect(told(t, next(t, w))).To(Equal("ADDED a"))
+		g.Expect(describeEvent(t, next(t, w))).To(Equal("ADDED a"))
 		cm.Data["key"] = "other"
 		g.Expect(s.client.Update(t.Context(), cm)).To(Succeed())
-		g.Expect(told(t, next(t, w))).To(Equal("MODIFIED a"))
+		g.Expect(describeEvent(t, next(t, w))).To(Equal("MODIFIED a"))
 		cm.Labels["x"], cm.Data["key"] = "z", "third"
 		g.Expect(s.client.Update(t.Context(), cm)).To(Succeed())
 		event := next(t, w)
-		g.Expect(told(t, event)).To(Equal("DELETED a"))
+		g.Expect(describeEvent(t, event)).To(Equal("DELETED a"))
 		gone := event.Object.(*corev1.ConfigMap)
 		g.Expect(gone.ResourceVersion).To(Equal(cm.ResourceVersion))
 		g.Expect(gone.Labels).To(HaveKeyWithValue("x", "y"))
@@ -116,13 +118,13 @@ var watchBehaviours = []behaviour{
 	{"one object can be watched by name", func(t *testing.T, s *server) {
 		namespace := s.numbered(t, 3)
 		w := s.watch(t, namespace, metav1.ListOptions{FieldSelector: "metadata.name=cm-1"})
-		NewWithT(t).Expect(told(t, next(t, w))).To(Equal("ADDED cm-1"))
+		NewWithT(t).Expect(describeEvent(t, next(t, w))).To(Equal("ADDED cm-1"))
 	}},
-	{"a watch ends after the time that it was given", func(t *testing.T, s *server) {
+	{"a watch ends after its timeout", func(t *testing.T, s *server) {
 		w := s.watch(t, s.namespace(t), metav1.ListOptions{TimeoutSeconds: ptr.To[int64](1)})
-		NewWithT(t).Eventually(w.ResultChan()).WithTimeout(testTimeout).Should(BeClosed())
+		NewWithT(t).Eventually(w.ResultChan()).WithTimeout(mctest.Timeout).Should(BeClosed())
 	}},
-	{"a watch from the future tells of nothing until it has come", func(t *testing.T, s *server) {
+	{"a watch from a future revision sends nothing before it", func(t *testing.T, s *server) {
 		namespace := s.namespace(t)
 		w := s.watch(t, namespace, metav1.ListOptions{ResourceVersion: "999999999"})
 		s.configMap(t, namespace, "a")
@@ -136,12 +138,12 @@ var watchBehaviours = []behaviour{
 		g.Expect(s.client.Update(t.Context(), cm)).To(Succeed())
 		w := s.watch(t, namespace, metav1.ListOptions{ResourceVersion: cm.ResourceVersion})
 		g.Expect(s.client.Delete(t.Context(), cm)).To(Succeed())
-		g.Expect(told(t, next(t, w))).To(Equal("MODIFIED a"))
+		g.Expect(describeEvent(t, next(t, w))).To(Equal("MODIFIED a"))
 		cm.Finalizers, cm.ResourceVersion = nil, ""
 		g.Expect(s.client.Update(t.Context(), cm)).To(Succeed())
-		g.Expect(told(t, next(t, w))).To(Equal("DELETED a"))
+		g.Expect(describeEvent(t, next(t, w))).To(Equal("DELETED a"))
 	}},
-	{"metadata alone can be watched", func(t *testing.T, s *server) {
+	{"metadata can be watched", func(t *testing.T, s *server) {
 		g := NewWithT(t)
 		namespace := s.numbered(t, 1)
 		c, err := metadata.NewForConfig(s.config)
@@ -156,7 +158,7 @@ var watchBehaviours = []behaviour{
 			}
 		}()
 		event := next(t, w)
-		g.Expect(told(t, event)).To(Equal("ADDED cm-0"))
+		g.Expect(describeEvent(t, event)).To(Equal("ADDED cm-0"))
 		g.Expect(event.Object).To(BeAssignableToTypeOf(&metav1.PartialObjectMetadata{}))
 		g.Expect(next(t, w).Type).To(Equal(watch.Bookmark))
 	}},

@@ -17,7 +17,7 @@ import (
 )
 
 var writeBehaviours = []behaviour{
-	{"an update moves the resource version", func(t *testing.T, s *server) {
+	{"an update changes the resource version", func(t *testing.T, s *server) {
 		g := NewWithT(t)
 		cm := s.configMap(t, s.namespace(t), "a")
 		before := cm.DeepCopy()
@@ -27,7 +27,7 @@ var writeBehaviours = []behaviour{
 		g.Expect(cm.UID).To(Equal(before.UID))
 		g.Expect(cm.CreationTimestamp).To(Equal(before.CreationTimestamp))
 	}},
-	{"an update that changes nothing leaves the resource version alone", func(t *testing.T, s *server) {
+	{"an update that changes nothing keeps the resource version", func(t *testing.T, s *server) {
 		g := NewWithT(t)
 		cm := s.configMap(t, s.namespace(t), "a")
 		before := cm.ResourceVersion
@@ -45,14 +45,14 @@ var writeBehaviours = []behaviour{
 		g.Expect(err).To(MatchError(apierrors.IsConflict, "IsConflict"))
 		g.Expect(err).To(MatchError(ContainSubstring("the object has been modified; please apply your changes to the latest version")))
 	}},
-	{"an update that names no version wins", func(t *testing.T, s *server) {
+	{"an update without a version overwrites", func(t *testing.T, s *server) {
 		g := NewWithT(t)
 		cm := s.configMap(t, s.namespace(t), "a")
 		cm.ResourceVersion = ""
 		cm.Data["key"] = "other"
 		g.Expect(s.client.Update(t.Context(), cm)).To(Succeed())
 	}},
-	{"a custom resource's update must name a version", func(t *testing.T, s *server) {
+	{"an update of a custom resource needs a version", func(t *testing.T, s *server) {
 		g := NewWithT(t)
 		w := newCustom(widgetKind, s.namespace(t), "a", map[string]any{"color": "red"})
 		g.Expect(s.client.Create(t.Context(), w)).To(Succeed())
@@ -64,7 +64,7 @@ var writeBehaviours = []behaviour{
 		cm.UID, cm.ResourceVersion = "other", ""
 		NewWithT(t).Expect(s.client.Update(t.Context(), cm)).To(MatchError(apierrors.IsConflict, "IsConflict"))
 	}},
-	{"an object that is not there cannot be updated", func(t *testing.T, s *server) {
+	{"a missing object cannot be updated", func(t *testing.T, s *server) {
 		cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace(t), Name: "a"}}
 		NewWithT(t).Expect(s.client.Update(t.Context(), cm)).To(MatchError(apierrors.IsNotFound, "IsNotFound"))
 	}},
@@ -81,14 +81,14 @@ var writeBehaviours = []behaviour{
 }
 
 var deletionBehaviours = []behaviour{
-	{"an object without finalizers is gone at once", func(t *testing.T, s *server) {
+	{"an object without finalizers is removed at once", func(t *testing.T, s *server) {
 		g := NewWithT(t)
 		cm := s.configMap(t, s.namespace(t), "a")
 		g.Expect(s.client.Delete(t.Context(), cm)).To(Succeed())
 		g.Expect(s.client.Get(t.Context(), client.ObjectKeyFromObject(cm), cm)).To(MatchError(apierrors.IsNotFound, "IsNotFound"))
 		g.Expect(s.client.Delete(t.Context(), cm)).To(MatchError(apierrors.IsNotFound, "IsNotFound"))
 	}},
-	{"an object with finalizers goes with the last of them", func(t *testing.T, s *server) {
+	{"an object with finalizers is removed with the last of them", func(t *testing.T, s *server) {
 		g := NewWithT(t)
 		cm := s.configMap(t, s.namespace(t), "a")
 		controllerutil.AddFinalizer(cm, "mctest.example.org/one")
@@ -106,7 +106,7 @@ var deletionBehaviours = []behaviour{
 		g.Expect(s.client.Update(t.Context(), cm)).To(Succeed())
 		g.Expect(s.client.Get(t.Context(), client.ObjectKeyFromObject(cm), cm)).To(MatchError(apierrors.IsNotFound, "IsNotFound"))
 	}},
-	{"an object that is going takes no new finalizer", func(t *testing.T, s *server) {
+	{"a terminating object accepts no new finalizer", func(t *testing.T, s *server) {
 		g := NewWithT(t)
 		cm := s.configMap(t, s.namespace(t), "a")
 		controllerutil.AddFinalizer(cm, "mctest.example.org/one")
@@ -116,7 +116,7 @@ var deletionBehaviours = []behaviour{
 		controllerutil.AddFinalizer(cm, "mctest.example.org/two")
 		g.Expect(s.client.Update(t.Context(), cm)).To(MatchError(apierrors.IsInvalid, "IsInvalid"))
 	}},
-	{"a patch that takes the last finalizer ends an object that is going", func(t *testing.T, s *server) {
+	{"a patch that removes the last finalizer removes a terminating object", func(t *testing.T, s *server) {
 		g := NewWithT(t)
 		cm := s.configMap(t, s.namespace(t), "a")
 		controllerutil.AddFinalizer(cm, "mctest.example.org/one")
@@ -154,7 +154,7 @@ var deletionBehaviours = []behaviour{
 		g.Expect(s.client.Delete(t.Context(), cm, client.DryRunAll)).To(Succeed())
 		g.Expect(s.client.Get(t.Context(), client.ObjectKeyFromObject(cm), cm)).To(Succeed())
 	}},
-	{"a collection is deleted as far as it is selected", func(t *testing.T, s *server) {
+	{"a collection is deleted by selector", func(t *testing.T, s *server) {
 		g := NewWithT(t)
 		namespace := s.namespace(t)
 		s.configMap(t, namespace, "a", "go", "yes")
@@ -166,7 +166,7 @@ var deletionBehaviours = []behaviour{
 		g.Expect(left.Items).To(HaveLen(1))
 		g.Expect(left.Items[0].Name).To(Equal("c"))
 	}},
-	{"a namespace that is going takes no new content", func(t *testing.T, s *server) {
+	{"a terminating namespace accepts no new content", func(t *testing.T, s *server) {
 		g := NewWithT(t)
 		namespace := s.namespace(t)
 		held := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{

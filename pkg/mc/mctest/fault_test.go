@@ -21,7 +21,7 @@ import (
 	"github.com/rollcall-dev/rollcall/pkg/mc/mctest"
 )
 
-// request asks a cluster for something, once and not for long.
+// request sends one request.
 func request(t *testing.T, cs kubernetes.Interface, within time.Duration) error {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), within)
@@ -30,11 +30,11 @@ func request(t *testing.T, cs kubernetes.Interface, within time.Duration) error 
 }
 
 const (
-	long  = 20 * time.Second
+	long  = mctest.Timeout
 	brief = 200 * time.Millisecond
 )
 
-func TestFaultsFailRequestsUntilTheyAreCleared(t *testing.T) {
+func TestFaults(t *testing.T) {
 	is := func(target error) func(error) bool {
 		return func(err error) bool { return errors.Is(err, target) }
 	}
@@ -43,15 +43,15 @@ func TestFaultsFailRequestsUntilTheyAreCleared(t *testing.T) {
 		fault mctest.Fault
 		fails func(error) bool
 	}{
-		{"a cluster that hangs lets requests run out of time", mctest.Hang, is(context.DeadlineExceeded)},
-		{"a cluster that is frozen lets requests run out of time", mctest.Freeze, is(context.DeadlineExceeded)},
-		{"a cluster that refuses takes no connection", mctest.Refuse, is(syscall.ECONNREFUSED)},
-		{"a cluster that resets cuts connections", mctest.Reset, is(syscall.ECONNRESET)},
-		{"a cluster may not know who asks", mctest.Unauthorized, apierrors.IsUnauthorized},
-		{"a cluster may forbid", mctest.Forbidden, apierrors.IsForbidden},
-		{"a cluster may have too much to do", mctest.TooManyRequests(time.Second), apierrors.IsTooManyRequests},
-		{"a cluster may be unavailable", mctest.Unavailable, apierrors.IsServiceUnavailable},
-		{"a cluster may be slow", mctest.Slow(time.Minute), is(context.DeadlineExceeded)},
+		{"hang", mctest.Hang, is(context.DeadlineExceeded)},
+		{"freeze", mctest.Freeze, is(context.DeadlineExceeded)},
+		{"refuse", mctest.Refuse, is(syscall.ECONNREFUSED)},
+		{"reset", mctest.Reset, is(syscall.ECONNRESET)},
+		{"unauthorized", mctest.Unauthorized, apierrors.IsUnauthorized},
+		{"forbidden", mctest.Forbidden, apierrors.IsForbidden},
+		{"too many requests", mctest.TooManyRequests(time.Second), apierrors.IsTooManyRequests},
+		{"unavailable", mctest.Unavailable, apierrors.IsServiceUnavailable},
+		{"slow", mctest.Slow(time.Minute), is(context.DeadlineExceeded)},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			g := NewWithT(t)
@@ -60,20 +60,20 @@ func TestFaultsFailRequestsUntilTheyAreCleared(t *testing.T) {
 			g.Expect(request(t, cs, long)).To(Succeed())
 			lift := c.Fault(test.fault)
 			fails := func() error { return request(t, cs, brief) }
-			// A client may yet have to learn that its connection is gone.
-			g.Eventually(fails).WithTimeout(long).Should(Satisfy(test.fails))
+			// The client may not know yet that its connection is closed.
+			g.Eventually(fails).Should(Satisfy(test.fails))
 			lift()
 			lift()
 			g.Eventually(func() error { return request(t, cs, long) }).Should(Succeed())
 			c.Fault(test.fault)
-			g.Eventually(fails).WithTimeout(long).Should(Satisfy(test.fails))
+			g.Eventually(fails).Should(Satisfy(test.fails))
 			c.Clear()
 			g.Eventually(func() error { return request(t, cs, long) }).Should(Succeed())
 		})
 	}
 }
 
-func TestAFaultConcernsWhatItNames(t *testing.T) {
+func TestNarrowedFaults(t *testing.T) {
 	g := NewWithT(t)
 	c := mctest.New(t)
 	cs := kubernetes.NewForConfigOrDie(c.Config())
@@ -87,10 +87,10 @@ func TestAFaultConcernsWhatItNames(t *testing.T) {
 	g.Expect(err).To(MatchError(apierrors.IsForbidden, "IsForbidden"))
 	_, err = cs.AppsV1().Deployments("default").Create(t.Context(), deployment("default", "a"), metav1.CreateOptions{})
 	g.Expect(err).To(MatchError(apierrors.IsForbidden, "IsForbidden"))
-	g.Expect(c.Create(newConfigMap("a"))).To(Succeed(), "no fault concerns what goes without HTTP")
+	g.Expect(c.Create(newConfigMap("a"))).To(Succeed(), "faults do not affect methods of the cluster")
 }
 
-func TestSomeFaultsCannotBeNarrowed(t *testing.T) {
+func TestFaultsOfWholeCluster(t *testing.T) {
 	for name, fault := range map[string]mctest.Fault{"refuse": mctest.Refuse, "freeze": mctest.Freeze} {
 		t.Run(name, func(t *testing.T) {
 			c := mctest.New(t)
@@ -100,7 +100,7 @@ func TestSomeFaultsCannotBeNarrowed(t *testing.T) {
 	}
 }
 
-func TestAResetMayConcernSomeRequests(t *testing.T) {
+func TestNarrowedReset(t *testing.T) {
 	g := NewWithT(t)
 	c := mctest.New(t)
 	cs := kubernetes.NewForConfigOrDie(c.Config())
@@ -112,7 +112,7 @@ func TestAResetMayConcernSomeRequests(t *testing.T) {
 	g.Expect(err).NotTo(HaveOccurred())
 }
 
-func TestTooManyRequestsSaysWhenToComeBack(t *testing.T) {
+func TestRetryAfter(t *testing.T) {
 	g := NewWithT(t)
 	c := mctest.New(t)
 	c.Fault(mctest.TooManyRequests(1500 * time.Millisecond))
@@ -122,7 +122,7 @@ func TestTooManyRequestsSaysWhenToComeBack(t *testing.T) {
 	g.Expect(seconds).To(Equal(2))
 }
 
-func TestAHangingRequestIsAnsweredOnceTheFaultIsLifted(t *testing.T) {
+func TestHangingRequestIsAnsweredLater(t *testing.T) {
 	g := NewWithT(t)
 	c := mctest.New(t)
 	cs := kubernetes.NewForConfigOrDie(c.Config())
@@ -156,7 +156,7 @@ func TestWatchesUnderFaults(t *testing.T) {
 		c := mctest.New(t)
 		w := open(t, c, metav1.ListOptions{})
 		revision(t, c, "a")
-		g.Expect(told(t, next(t, w))).To(Equal("ADDED a"))
+		g.Expect(describeEvent(t, next(t, w))).To(Equal("ADDED a"))
 		for _, fault := range []mctest.Fault{mctest.Hang, mctest.Freeze} {
 			cm := newConfigMap("")
 			cm.GenerateName = "b-"
@@ -164,7 +164,7 @@ func TestWatchesUnderFaults(t *testing.T) {
 			g.Expect(c.Create(cm)).To(Succeed())
 			g.Consistently(w.ResultChan()).WithTimeout(brief).ShouldNot(Receive())
 			c.Clear()
-			g.Expect(told(t, next(t, w))).To(Equal("ADDED " + cm.Name))
+			g.Expect(describeEvent(t, next(t, w))).To(Equal("ADDED " + cm.Name))
 		}
 	})
 	t.Run("a watch that expires ends with 410, and so do those that resume", func(t *testing.T) {
@@ -179,14 +179,14 @@ func TestWatchesUnderFaults(t *testing.T) {
 		g.Expect(apierrors.FromObject(next(t, w).Object)).To(MatchError(apierrors.IsResourceExpired, "IsResourceExpired"))
 		g.Eventually(func() int { return c.OpenWatches("") }).Should(BeZero())
 	})
-	t.Run("informers list again while watches expire, and stay", func(t *testing.T) {
+	t.Run("informers list again while watches expire", func(t *testing.T) {
 		g := NewWithT(t)
 		c := mctest.New(t)
 		informer, _ := newInformer(t, kubernetes.NewForConfigOrDie(c.Config()))
 		c.Fault(mctest.Expired)
 		revision(t, c, "a")
-		g.Eventually(informer.GetStore().ListKeys).WithTimeout(long).Should(ConsistOf("default/a"))
-		g.Eventually(func() int { return c.OpenWatches("configmaps") }).WithTimeout(long).Should(Equal(1))
+		g.Eventually(informer.GetStore().ListKeys).Should(ConsistOf("default/a"))
+		g.Eventually(func() int { return c.OpenWatches("configmaps") }).Should(Equal(1))
 	})
 	t.Run("a watch whose client does not read ends", func(t *testing.T) {
 		g := NewWithT(t)
@@ -200,7 +200,7 @@ func TestWatchesUnderFaults(t *testing.T) {
 			cm.Data = map[string]string{"x": strings.Repeat("x", 1<<20)}
 			g.Expect(c.Create(cm)).To(Succeed(), "the writer does not wait")
 		}
-		g.Eventually(func() int { return c.OpenWatches("") }).WithTimeout(long).Should(BeZero())
+		g.Eventually(func() int { return c.OpenWatches("") }).Should(BeZero())
 	})
 	t.Run("a watch from before the history was compacted ends with 410", func(t *testing.T) {
 		g := NewWithT(t)
@@ -208,14 +208,14 @@ func TestWatchesUnderFaults(t *testing.T) {
 		rv := revision(t, c, "a")
 		revision(t, c, "b")
 		running := open(t, c, metav1.ListOptions{ResourceVersion: rv})
-		g.Expect(told(t, next(t, running))).To(Equal("ADDED b"))
+		g.Expect(describeEvent(t, next(t, running))).To(Equal("ADDED b"))
 		c.Compact()
 		w := open(t, c, metav1.ListOptions{ResourceVersion: rv})
 		g.Expect(apierrors.FromObject(next(t, w).Object)).To(MatchError(apierrors.IsResourceExpired, "IsResourceExpired"))
 		revision(t, c, "c")
-		g.Expect(told(t, next(t, running))).To(Equal("ADDED c"), "an open watch goes on")
+		g.Expect(describeEvent(t, next(t, running))).To(Equal("ADDED c"), "an open watch stays open")
 	})
-	t.Run("a page from before the history was compacted is expired, and tells how to go on", func(t *testing.T) {
+	t.Run("a page from before the history was compacted expires with a new continue token", func(t *testing.T) {
 		g := NewWithT(t)
 		c := mctest.New(t)
 		revision(t, c, "a")
@@ -245,7 +245,7 @@ func TestWatchesUnderFaults(t *testing.T) {
 		w := open(t, c, metav1.ListOptions{ResourceVersion: rv})
 		g.Expect(apierrors.FromObject(next(t, w).Object)).To(MatchError(apierrors.IsResourceExpired, "IsResourceExpired"))
 	})
-	t.Run("bookmarks come between events", func(t *testing.T) {
+	t.Run("bookmarks are sent between events", func(t *testing.T) {
 		g := NewWithT(t)
 		c := mctest.New(t, mctest.Options{BookmarkInterval: 10 * time.Millisecond})
 		rv := revision(t, c, "a")
@@ -255,9 +255,9 @@ func TestWatchesUnderFaults(t *testing.T) {
 			event := next(t, w)
 			g.Expect(event.Type).To(Equal(watch.Bookmark))
 			return event.Object.(metav1.Object).GetResourceVersion()
-		}).ShouldNot(Equal(rv), "bookmarks follow the whole cluster")
+		}).ShouldNot(Equal(rv), "bookmarks have the revision of the whole cluster")
 	})
-	t.Run("closed connections end watches, and informers come back and miss nothing", func(t *testing.T) {
+	t.Run("informers miss nothing when connections are closed", func(t *testing.T) {
 		g := NewWithT(t)
 		c := mctest.New(t)
 		informer, _ := newInformer(t, kubernetes.NewForConfigOrDie(c.Config()))
@@ -267,7 +267,7 @@ func TestWatchesUnderFaults(t *testing.T) {
 			g.Eventually(func() bool {
 				_, exists, err := informer.GetStore().GetByKey("default/" + name)
 				return exists && err == nil
-			}).WithTimeout(long).Should(BeTrue())
+			}).Should(BeTrue())
 		}
 	})
 }

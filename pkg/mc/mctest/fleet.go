@@ -9,15 +9,15 @@ import (
 	"testing"
 )
 
-// Fleet is a number of clusters that share what can be shared, so that many of
-// them fit into one process.
+// Fleet is a number of clusters that share types and discovery documents, so that
+// many of them fit into one process.
 type Fleet struct {
 	clusters []*Cluster
 }
 
 // NewFleet starts n clusters, named cluster-0, cluster-1 and so on, which are
-// closed when the test ends. It ends the test if one cannot start. At most one
-// Options may be given.
+// closed when the test ends. It ends the test if one cannot start. It takes at
+// most one Options.
 func NewFleet(tb testing.TB, n int, options ...Options) *Fleet {
 	tb.Helper()
 	o := only(tb, options)
@@ -29,7 +29,7 @@ func NewFleet(tb testing.TB, n int, options ...Options) *Fleet {
 	return f
 }
 
-// Len is the number of clusters.
+// Len returns the number of clusters.
 func (f *Fleet) Len() int { return len(f.clusters) }
 
 // Cluster returns the i-th cluster. It panics if there is none.

@@ -20,10 +20,9 @@ import (
 	"github.com/rollcall-dev/rollcall/pkg/mc/mctest"
 )
 
-// TestInformersOfAFleetEndUpWithTheTruth writes to many clusters while faults
-// come and go at random. When all is quiet, each informer must hold what its
-// cluster holds.
-func TestInformersOfAFleetEndUpWithTheTruth(t *testing.T) {
+// TestInformersConverge writes to many clusters while faults come and go at
+// random. Afterwards, each informer must hold the objects of its cluster.
+func TestInformersConverge(t *testing.T) {
 	const (
 		clusters = 20
 		writes   = 40
@@ -48,7 +47,7 @@ func TestInformersOfAFleetEndUpWithTheTruth(t *testing.T) {
 				if random.IntN(5) == 0 {
 					c.Clear()
 					c.Fault(faults[random.IntN(len(faults))])
-					// A fault takes a moment to be felt.
+					// A fault takes a moment to have effects.
 					time.Sleep(time.Duration(random.IntN(20)) * time.Millisecond)
 				}
 				if err := disturb(c, random); err != nil {
@@ -66,7 +65,7 @@ func TestInformersOfAFleetEndUpWithTheTruth(t *testing.T) {
 	}
 }
 
-// disturb writes, changes or deletes an object, or cuts clients off.
+// disturb writes or deletes an object, closes connections or compacts history.
 func disturb(c *mctest.Cluster, random *rand.Rand) error {
 	name := fmt.Sprintf("cm-%d", random.IntN(5))
 	cm := newConfigMap(name)

@@ -13,11 +13,11 @@ import (
 	"github.com/rollcall-dev/rollcall/pkg/mc/mctest"
 )
 
-// footprint is what a number of clusters at rest add to the heap, in bytes, and
-// to the goroutines.
+// footprint returns the bytes of heap and the goroutines that a number of idle
+// clusters add.
 func footprint(tb testing.TB, n int) (heap, goroutines int) {
 	tb.Helper()
-	mctest.New(tb).Close() // What clusters share is not their own.
+	mctest.New(tb).Close() // What clusters share is not counted.
 	bytes, before := live(), runtime.NumGoroutine()
 	f := mctest.NewFleet(tb, n)
 	heap, goroutines = live()-bytes, runtime.NumGoroutine()-before
@@ -27,7 +27,7 @@ func footprint(tb testing.TB, n int) (heap, goroutines int) {
 	return heap, goroutines
 }
 
-// live is the size of the heap without garbage.
+// live returns the size of the heap without garbage.
 func live() int {
 	runtime.GC()
 	runtime.GC()
@@ -36,7 +36,7 @@ func live() int {
 	return int(m.HeapAlloc)
 }
 
-func TestAClusterAtRestIsSmall(t *testing.T) {
+func TestFootprint(t *testing.T) {
 	const n = 50
 	g := NewWithT(t)
 	heap, goroutines := footprint(t, n)
@@ -45,7 +45,7 @@ func TestAClusterAtRestIsSmall(t *testing.T) {
 	g.Expect(goroutines).To(Equal(n))
 }
 
-// BenchmarkClusterFootprint tells what a cluster at rest holds.
+// BenchmarkClusterFootprint measures an idle cluster.
 func BenchmarkClusterFootprint(b *testing.B) {
 	const n = 100
 	for b.Loop() {
@@ -55,14 +55,14 @@ func BenchmarkClusterFootprint(b *testing.B) {
 	}
 }
 
-// BenchmarkNew tells how long a cluster takes to start.
+// BenchmarkNew measures the start of a cluster.
 func BenchmarkNew(b *testing.B) {
 	for b.Loop() {
 		mctest.New(b).Close()
 	}
 }
 
-// BenchmarkGet tells what a request costs, client and TLS included.
+// BenchmarkGet measures a request, client and TLS included.
 func BenchmarkGet(b *testing.B) {
 	cs := kubernetes.NewForConfigOrDie(mctest.New(b).Config())
 	for b.Loop() {
@@ -72,7 +72,7 @@ func BenchmarkGet(b *testing.B) {
 	}
 }
 
-// BenchmarkCreate tells what a write costs without HTTP.
+// BenchmarkCreate measures a write without HTTP.
 func BenchmarkCreate(b *testing.B) {
 	c := mctest.New(b)
 	for b.Loop() {

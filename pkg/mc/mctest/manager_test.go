@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"testing"
 	"testing/synctest"
 
@@ -19,7 +20,7 @@ type runnable func(context.Context) error
 
 func (r runnable) Start(ctx context.Context) error { return r(ctx) }
 
-// standIn takes the place of a test, and keeps its errors.
+// standIn acts as a test, and keeps its errors.
 type standIn struct {
 	testing.TB
 	cleanups []func()
@@ -36,8 +37,8 @@ func (s *standIn) Errorf(f string, a ...any) {
 
 // end does what the end of a test does.
 func (s *standIn) end() {
-	for i := len(s.cleanups) - 1; i >= 0; i-- {
-		s.cleanups[i]()
+	for _, cleanup := range slices.Backward(s.cleanups) {
+		cleanup()
 	}
 }
 

@@ -4,8 +4,6 @@
 package mctest
 
 import (
-	"fmt"
-
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metainternal "k8s.io/apimachinery/pkg/apis/meta/internalversion"
@@ -20,15 +18,15 @@ import (
 	"github.com/rollcall-dev/rollcall/pkg/mc/mctest/internal/store"
 )
 
-// fieldManager is who writes objects without HTTP.
+// fieldManager is the field manager of writes without HTTP.
 const fieldManager = "mctest"
 
-// Create stores new objects, in order, and fills in what the server decided.
-// It stops at the first error, which is one of k8s.io/apimachinery's API
+// Create creates objects, in order, and updates them with what the server has
+// set. It stops at the first error, which is one of k8s.io/apimachinery's API
 // errors.
 //
-// Create and the other methods for objects do what the same request would,
-// without HTTP: no fault concerns them, and they are not counted.
+// Create and the other methods for objects do the same as the request, without
+// HTTP: no fault affects them, and they are not counted.
 func (c *Cluster) Create(objects ...client.Object) error {
 	for _, object := range objects {
 		err := c.write(object, "", func(t apiserver.Target, u *unstructured.Unstructured) (*store.Record, error) {
@@ -42,7 +40,7 @@ func (c *Cluster) Create(objects ...client.Object) error {
 	return nil
 }
 
-// Update replaces an object, except for its status if that is a subresource.
+// Update replaces an object, except its status if that is a subresource.
 func (c *Cluster) Update(object client.Object) error { return c.update(object, "") }
 
 // UpdateStatus replaces the status of an object.
@@ -54,8 +52,8 @@ func (c *Cluster) update(object client.Object, subresource string) error {
 	})
 }
 
-// Delete removes an object, or marks it as going if it has finalizers. Only the
-// object's kind, namespace and name matter.
+// Delete removes an object, or marks it as terminating if it has finalizers. Only
+// the object's kind, namespace and name matter.
 func (c *Cluster) Delete(object client.Object) error {
 	t, err := c.target(object)
 	if err != nil {
@@ -79,9 +77,9 @@ func (c *Cluster) Get(key client.ObjectKey, object client.Object) error {
 	return c.read(t, rec, object)
 }
 
-// List reads objects. Of the options, namespace and selectors count.
+// List reads objects. Of the options, it uses namespace and selectors.
 func (c *Cluster) List(list client.ObjectList, options ...client.ListOption) error {
-	gvk, err := apiutil.GVKForObject(list, c.scheme())
+	gvk, err := apiutil.GVKForObject(list, c.Scheme())
 	if err != nil {
 		return err
 	}
@@ -95,37 +93,23 @@ func (c *Cluster) List(list client.ObjectList, options ...client.ListOption) err
 	if err != nil {
 		return err
 	}
-	items := make([]runtime.Object, 0, len(page.Records()))
+	content := unstructured.UnstructuredList{}
 	for _, rec := range page.Records() {
-		item, err := c.newItem(list, t)
+		u, err := apiserver.Decode(rec, t.Resource)
 		if err != nil {
 			return err
 		}
-		if err := c.read(t, rec, item); err != nil {
-			return err
-		}
-		items = append(items, item)
+		content.Items = append(content.Items, *u)
 	}
-	return meta.SetList(list, items)
+	if out, ok := list.(*unstructured.UnstructuredList); ok {
+		out.Items = content.Items
+		return nil
+	}
+	return runtime.DefaultUnstructuredConverter.FromUnstructured(content.UnstructuredContent(), list)
 }
 
-func (c *Cluster) newItem(list client.ObjectList, t apiserver.Target) (client.Object, error) {
-	if _, ok := list.(runtime.Unstructured); ok {
-		return &unstructured.Unstructured{}, nil
-	}
-	item, err := c.scheme().New(t.Resource.GroupVersionKind)
-	if err != nil {
-		return nil, err
-	}
-	object, ok := item.(client.Object)
-	if !ok {
-		return nil, fmt.Errorf("%T is not an object with metadata", item)
-	}
-	return object, nil
-}
-
-// write hands an object to a function in the form that the server takes, and
-// fills in the outcome.
+// write calls a function with the object in the form that the server takes, and
+// updates the object with the result.
 func (c *Cluster) write(object client.Object, subresource string, do func(apiserver.Target, *unstructured.Unstructured) (*store.Record, error)) error {
 	t, err := c.target(object)
 	if err != nil {
@@ -147,7 +131,7 @@ func (c *Cluster) write(object client.Object, subresource string, do func(apiser
 	return c.read(t, rec, object)
 }
 
-// read fills in an object from a record.
+// read decodes a record into an object.
 func (c *Cluster) read(t apiserver.Target, rec *store.Record, into client.Object) error {
 	u, err := apiserver.Decode(rec, t.Resource)
 	if err != nil {
@@ -161,7 +145,7 @@ func (c *Cluster) read(t apiserver.Target, rec *store.Record, into client.Object
 }
 
 func (c *Cluster) target(object client.Object) (apiserver.Target, error) {
-	gvk, err := apiutil.GVKForObject(object, c.scheme())
+	gvk, err := apiutil.GVKForObject(object, c.Scheme())
 	if err != nil {
 		return apiserver.Target{}, err
 	}
@@ -177,5 +161,3 @@ func (c *Cluster) targetFor(gvk schema.GroupVersionKind) (apiserver.Target, erro
 	}
 	return apiserver.Target{Resource: res}, nil
 }
-
-func (c *Cluster) scheme() *runtime.Scheme { return c.server.Scheme() }

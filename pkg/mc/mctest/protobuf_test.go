@@ -14,7 +14,7 @@ import (
 	"github.com/rollcall-dev/rollcall/pkg/mc/mctest"
 )
 
-func TestAClientMaySpeakProtobufAlone(t *testing.T) {
+func TestProtobufOnly(t *testing.T) {
 	g := NewWithT(t)
 	config := mctest.New(t).Config()
 	config.ContentType, config.AcceptContentTypes = runtime.ContentTypeProtobuf, runtime.ContentTypeProtobuf

@@ -14,8 +14,7 @@ import (
 	"github.com/rollcall-dev/rollcall/pkg/mc/mctest/internal/apiserver"
 )
 
-// shared finds what earlier clusters prepared for the same types, as long as
-// one of them is in use.
+// shared keeps the types of earlier clusters as long as one of these is in use.
 var shared struct {
 	sync.Mutex
 	byScheme map[typesKey]weak.Pointer[apiserver.Types] // guarded by Mutex
@@ -23,7 +22,7 @@ var shared struct {
 
 type typesKey struct {
 	scheme *runtime.Scheme
-	// kinds tells a scheme from itself after types were added.
+	// kinds changes when types are added to the scheme.
 	kinds         int
 	clusterScoped string
 }

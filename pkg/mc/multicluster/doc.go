@@ -2,15 +2,18 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package multicluster holds the contracts between the parts of a
-// multi-cluster controller: who names clusters, who finds them, and who wants
-// to hear of them.
+// multi-cluster controller.
 //
-// A [Provider] knows clusters by [ClusterName]. When it has connected one, it
-// engages it with an [Aware] (in practice the multi-cluster manager), under a
-// context that ends when the cluster leaves:
+// A [Provider] finds clusters and names them. It engages each cluster that it
+// has connected with an [Aware], in practice the multi-cluster manager, under a
+// context that ends when the cluster leaves. That context carries the
+// [Engagement], through which the two share the cluster's health, the backlog of
+// its requests, notices of changes, and the limit on starts:
 //
-//	clusterCtx, leave := context.WithCancel(ctx)
+//	engagement := multicluster.NewEngagement(nil)
+//	clusterCtx, leave := context.WithCancel(multicluster.WithEngagement(ctx, engagement))
 //	if err := aware.Engage(clusterCtx, "eu-1", cl); err != nil { … }
+//	engagement.SetHealthy(false) // its requests wait until it is healthy again
 //	…
 //	leave() // everything that Engage started for eu-1 stops
 //

@@ -10,19 +10,13 @@ import (
 )
 
 // Engagement is what a provider and the components that a cluster is engaged
-// with share for as long as the cluster is engaged. It travels in the context
-// that Engage gets, so an Aware, a cluster or a provider that wraps another one
-// forwards it by passing that context on.
+// with share for as long as the cluster is engaged. A provider makes one for
+// each cluster that it engages. It travels in the context that Engage gets, so
+// an Aware, a cluster or a provider that wraps another one forwards it by
+// passing that context on.
 //
-// A provider makes one for each cluster that it engages:
-//
-//	engagement := multicluster.NewEngagement(nil)
-//	err := aware.Engage(multicluster.WithEngagement(ctx, engagement), name, cl)
-//	…
-//	engagement.SetHealthy(false)
-//
-// Components get it with EngagementFrom. All methods may be called from any
-// goroutine. None of them holds a lock while it calls a function of others.
+// All methods may be called from any goroutine. None of them holds a lock while
+// it calls a function of others.
 type Engagement struct {
 	limiter StartLimiter
 
@@ -32,12 +26,12 @@ type Engagement struct {
 	observers  []*observer
 }
 
-// Component is what takes part in the engagement of one cluster, such as a
-// controller. The methods may be called from any goroutine.
+// Component takes part in the engagement of one cluster, as a controller does.
+// The methods may be called from any goroutine.
 type Component interface {
-	// SetClusterHealthy says whether the cluster answers. A component takes its
-	// cluster for healthy until the first call. The calls come one at a time.
-	// Several changes may come as one call, with the last state.
+	// SetClusterHealthy reports whether the cluster answers. A component takes
+	// its cluster for healthy until the first call. The calls come one at a
+	// time. Several changes may come as one call, with the last state.
 	SetClusterHealthy(healthy bool)
 
 	// ClusterBacklog returns the number of requests queued for the cluster. It
@@ -56,14 +50,14 @@ type StartLimiter interface {
 // StartRequest is the request to start one source of events in a cluster.
 type StartRequest interface {
 	// Wait returns when the source may start. The error is the cause of the
-	// context's end, or says why the source cannot start now: it may be
+	// context's end, or says why the source cannot start now: then its start is
 	// requested again later. After Release, Wait returns at once.
 	Wait(ctx context.Context) error
 
-	// Release lets others start. It is called when the source has synced, has
-	// failed, has been stopped, or is found to be kept from syncing, and also
-	// after Wait has failed. It may come before, instead of or after Wait, and
-	// again. The limiter is free to let others start before.
+	// Release lets others start. It is called when the source has synced,
+	// failed, stopped, or is known to be kept from syncing, and also after Wait
+	// has failed. It may come before, instead of or after Wait, and more than
+	// once. The limiter is free to let others start before.
 	Release()
 }
 
@@ -80,9 +74,9 @@ func WithEngagement(ctx context.Context, e *Engagement) context.Context {
 	return context.WithValue(ctx, engagementKey{}, e)
 }
 
-// EngagementFrom returns the engagement that the context carries. If it carries
-// none, because the provider makes none, the result is one that no provider has:
-// its cluster stays healthy and its starts have no limit.
+// EngagementFrom returns the engagement that the context carries. It never
+// returns nil: if there is none, because the provider makes none, the result is
+// a new one, whose cluster stays healthy and whose starts have no limit.
 func EngagementFrom(ctx context.Context) *Engagement {
 	if e, ok := ctx.Value(engagementKey{}).(*Engagement); ok && e != nil {
 		return e
@@ -95,19 +89,20 @@ func EngagementFrom(ctx context.Context) *Engagement {
 type joined struct {
 	Component
 	ctx     context.Context // the component's own: it is called until this ends
-	healthy bool            // what it has been given
-	calling bool            // its SetClusterHealthy is running
+	healthy bool            // as of the last call
+	calling bool            // SetClusterHealthy is running
 }
 
-// observer is a function that is called after changes.
+// observer is a function to be called after changes.
 type observer struct {
 	changed func()
 	ctx     context.Context // the observer's own: it is called until this ends
 }
 
-// SetHealthy says whether the cluster answers. All components get it, also those
-// that join later. When it returns, they have the latest state, unless one is
-// in a call with the state before: it gets the latest one next.
+// SetHealthy sets whether the cluster answers. All components get that, also
+// those that join later. When it returns, they have the latest state, except
+// one whose call with an earlier state is still running: it gets the latest
+// state next.
 func (e *Engagement) SetHealthy(healthy bool) {
 	e.mu.Lock()
 	e.unhealthy = !healthy
@@ -118,13 +113,13 @@ func (e *Engagement) SetHealthy(healthy bool) {
 	}
 }
 
-// update gives the component the current health, and what that becomes during
-// the call, so that no call overtakes another.
+// update calls the component until it has the latest state, unless another
+// goroutine does so already: no call may overtake another.
 func (e *Engagement) update(j *joined) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if j.calling {
-		return // that call goes on with the current state
+		return
 	}
 	j.calling = true
 	for j.healthy == e.unhealthy && j.ctx.Err() == nil {
@@ -152,9 +147,9 @@ func (e *Engagement) Backlog() int {
 	return total
 }
 
-// NotifyChange calls the functions given to OnChange. A provider calls it when
-// what is known of the cluster has changed, such as the labels of its profile,
-// and the cluster stays engaged.
+// NotifyChange calls the functions added with OnChange. A provider calls it when
+// the data about the cluster has changed, such as the labels of its profile,
+// while the cluster stays engaged.
 func (e *Engagement) NotifyChange() {
 	e.mu.Lock()
 	observers := slices.Clone(e.observers)
@@ -166,8 +161,8 @@ func (e *Engagement) NotifyChange() {
 	}
 }
 
-// Join adds a component until the context ends. If the cluster is not healthy,
-// the component gets that at once.
+// Join adds a component until the context ends. If the cluster is unhealthy, the
+// component gets that before Join returns.
 func (e *Engagement) Join(ctx context.Context, c Component) {
 	j := &joined{Component: c, ctx: ctx, healthy: true}
 	add(ctx, e, &e.components, j)
@@ -192,9 +187,8 @@ func add[T comparable](ctx context.Context, e *Engagement, list *[]T, one T) {
 	})
 }
 
-// RequestStart requests the start of one source of events in the cluster, of
-// the limiter that the engagement was made with. It returns at once, and never
-// nil.
+// RequestStart requests the start of one source of events in the cluster. It
+// returns at once, and never nil.
 func (e *Engagement) RequestStart() StartRequest {
 	if e.limiter != nil {
 		if r := e.limiter.RequestStart(); r != nil {
@@ -204,7 +198,7 @@ func (e *Engagement) RequestStart() StartRequest {
 	return unlimited{}
 }
 
-// unlimited is the request of a start that has no limit.
+// unlimited is the StartRequest where there is no limit.
 type unlimited struct{}
 
 func (unlimited) Wait(ctx context.Context) error { return context.Cause(ctx) }

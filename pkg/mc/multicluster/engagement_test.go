@@ -22,7 +22,7 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// component notes what it is given.
+// component records its calls.
 type component struct {
 	during func(healthy bool) // called with the health, if set
 
@@ -61,14 +61,14 @@ func TestHealth(t *testing.T) {
 	e := multicluster.NewEngagement(nil)
 	early, late := &component{}, &component{}
 	e.Join(t.Context(), early)
-	g.Expect(early.given()).To(BeEmpty(), "a cluster is healthy at first")
+	g.Expect(early.given()).To(BeEmpty(), "healthy by default")
 	e.SetHealthy(true)
 	g.Expect(early.given()).To(BeEmpty())
 	e.SetHealthy(false)
 	e.SetHealthy(false)
 	g.Expect(early.given()).To(Equal([]bool{false}))
 	e.Join(t.Context(), late)
-	g.Expect(late.given()).To(Equal([]bool{false}), "one that joins later gets the current health")
+	g.Expect(late.given()).To(Equal([]bool{false}), "current health")
 	e.SetHealthy(true)
 	g.Expect(early.given()).To(Equal([]bool{false, true}))
 	g.Expect(late.given()).To(Equal([]bool{false, true}))
@@ -153,23 +153,23 @@ func TestComponentsLeave(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := NewWithT(t)
 		e := multicluster.NewEngagement(nil)
-		stays, leaves, gone := &component{backlog: 3}, &component{backlog: 4}, &component{backlog: 5}
+		kept, leaves, gone := &component{backlog: 3}, &component{backlog: 4}, &component{backlog: 5}
 		var changes int
 		ctx, leave := context.WithCancel(t.Context())
-		e.Join(t.Context(), stays)
+		e.Join(t.Context(), kept)
 		e.Join(ctx, leaves)
 		e.OnChange(ctx, func() { changes++ })
 		e.NotifyChange()
 		g.Expect(e.Backlog()).To(Equal(7))
 		leave()
 		e.Join(ctx, gone)
-		for range 2 { // before and after the engagement has noticed
+		for range 2 { // before and after the cleanup
 			e.SetHealthy(false)
 			e.NotifyChange()
 			g.Expect(e.Backlog()).To(Equal(3))
 			synctest.Wait()
 		}
-		g.Expect(stays.given()).To(Equal([]bool{false}))
+		g.Expect(kept.given()).To(Equal([]bool{false}))
 		g.Expect(leaves.given()).To(BeEmpty())
 		g.Expect(gone.given()).To(BeEmpty())
 		g.Expect(changes).To(Equal(1))
@@ -191,7 +191,7 @@ func TestChangesRace(t *testing.T) {
 	wg.Wait()
 }
 
-// limiter gives all requests away that it has.
+// limiter returns its request.
 type limiter struct{ request multicluster.StartRequest }
 
 func (l limiter) RequestStart() multicluster.StartRequest { return l.request }

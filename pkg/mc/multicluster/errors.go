@@ -9,20 +9,16 @@ import (
 )
 
 var (
-	// ErrClusterNotFound says that no cluster of that name is engaged. Test
+	// ErrClusterNotFound means that no cluster of that name is engaged. Test
 	// for it with errors.Is.
-	ErrClusterNotFound = errClusterNotFound()
+	ErrClusterNotFound = errors.New("cluster not found")
 
-	// ErrClusterNotReady says that the provider knows the cluster but has not
+	// ErrClusterNotReady means that the provider knows the cluster but has not
 	// engaged it: it is still connecting, or cannot be reached. Every error
 	// that is ErrClusterNotReady is ErrClusterNotFound too, so that code
 	// which only knows the latter keeps working.
 	ErrClusterNotReady = errors.New("cluster not ready")
 )
-
-func errClusterNotFound() error {
-	return errors.New("cluster not found")
-}
 
 // NotFoundError returns an error that names the cluster and is
 // ErrClusterNotFound.
@@ -36,8 +32,8 @@ func NotReadyError(clusterName ClusterName, reason string) error {
 	return &notReadyError{clusterName: clusterName, reason: reason}
 }
 
-// NotReadyCluster returns the name of the cluster that an ErrClusterNotReady is
-// about, and whether the error tells.
+// NotReadyCluster returns the name of the cluster that is not ready, and whether
+// the error was made by NotReadyError.
 func NotReadyCluster(err error) (ClusterName, bool) {
 	var notReady *notReadyError
 	if !errors.As(err, &notReady) {
@@ -47,12 +43,12 @@ func NotReadyCluster(err error) (ClusterName, bool) {
 }
 
 // TerminalError marks an error of a ProviderRunnable's Start as one after which
-// it makes no sense to start the provider again: the manager ends with it.
+// the provider is not started again: the manager's Start returns it.
 func TerminalError(err error) error {
 	return &terminalError{err: err}
 }
 
-// IsTerminal tells whether an error was marked by TerminalError.
+// IsTerminal reports whether an error was marked by TerminalError.
 func IsTerminal(err error) bool {
 	var terminal *terminalError
 	return errors.As(err, &terminal)

@@ -11,10 +11,10 @@ import (
 )
 
 // ClusterName names a cluster within a Provider. The empty name is the local
-// cluster, the one that the manager itself was given a rest.Config for.
+// cluster, the one of the manager's own rest.Config.
 type ClusterName string
 
-// Empty tells whether the name is that of the local cluster.
+// Empty reports whether the name is that of the local cluster.
 func (clusterName ClusterName) Empty() bool {
 	return clusterName == ""
 }
@@ -24,10 +24,10 @@ func (clusterName ClusterName) String() string {
 	return string(clusterName)
 }
 
-// Aware is told of clusters as they come and go.
+// Aware is engaged with clusters as they come and go.
 type Aware interface {
-	// Engage starts whatever the implementation does for a cluster. It returns
-	// without waiting for that to be up: caches may still be filling when it
+	// Engage starts what the implementation does for a cluster. It returns
+	// without waiting for that to be ready: caches may still be syncing when it
 	// returns. The context lives as long as the cluster is engaged; when it
 	// ends, everything started for the cluster must stop. It carries the
 	// Engagement of the cluster: an Aware that calls others passes it on.
@@ -41,14 +41,14 @@ type Aware interface {
 // from any goroutine.
 type Provider interface {
 	// Get returns the engaged cluster of that name. It neither blocks nor
-	// connects. The error is ErrClusterNotFound (by errors.Is) where there is
-	// no such cluster, and also ErrClusterNotReady where the provider knows of
-	// the cluster but has not engaged it (yet, or for now).
+	// connects. The error is ErrClusterNotFound (by errors.Is) if there is no
+	// such cluster, and also ErrClusterNotReady if the provider knows the
+	// cluster but has not engaged it.
 	Get(ctx context.Context, clusterName ClusterName) (cluster.Cluster, error)
 
-	// IndexField adds a field index to the cache of every cluster, those
-	// there now and those to come. As with a single cluster, an index must be
-	// added before the informer of its kind is started.
+	// IndexField adds a field index to the cache of every cluster, present and
+	// future. As with a single cluster, an index must be added before the
+	// informer of its kind is started.
 	IndexField(ctx context.Context, obj client.Object, field string, extractValue client.IndexerFunc) error
 }
 
@@ -61,6 +61,6 @@ type ProviderRunnable interface {
 	// (SchemeFrom).
 	//
 	// After an error the manager starts the provider again, with backoff, unless
-	// the error is a TerminalError: then the manager ends.
+	// the error is a TerminalError: then the manager's Start returns it.
 	Start(context.Context, Aware) error
 }

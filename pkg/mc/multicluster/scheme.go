@@ -12,14 +12,14 @@ import (
 type schemeKey struct{}
 
 // WithScheme returns a context that carries the scheme. The manager starts its
-// provider with a context that carries the manager's.
+// provider with a context that carries the manager's scheme.
 func WithScheme(ctx context.Context, scheme *runtime.Scheme) context.Context {
 	return context.WithValue(ctx, schemeKey{}, scheme)
 }
 
 // SchemeFrom returns the scheme that the context carries, nil if there is none.
-// Providers make their clusters with it, so that a program registers kinds of
-// its own once.
+// Providers create their clusters with it, so that a program registers its
+// kinds once.
 func SchemeFrom(ctx context.Context) *runtime.Scheme {
 	scheme, _ := ctx.Value(schemeKey{}).(*runtime.Scheme)
 	return scheme

@@ -31,9 +31,9 @@ func TestHandlerIsRemovedAtEnd(t *testing.T) {
 	src := mcsource.Kind(&corev1.ConfigMap{}, mchandler.TypedEnqueueRequestForObject[*corev1.ConfigMap]())
 	remaining, ended := &queue[mcreconcile.Request]{}, &queue[mcreconcile.Request]{}
 	start(t.Context(), t, src, "remaining", cl, remaining)
-	g.Eventually(func() int { return server.OpenWatches("configmaps") }).WithTimeout(timeout).Should(Equal(1))
+	g.Eventually(func() int { return server.OpenWatches("configmaps") }).WithTimeout(mctest.Timeout).Should(Equal(1))
 	create(t, server, "b")
-	g.Eventually(remaining.added).WithTimeout(timeout).Should(ContainElement(request("remaining", "b")), "all goroutines are running")
+	g.Eventually(remaining.added).WithTimeout(mctest.Timeout).Should(ContainElement(request("remaining", "b")), "all goroutines are running")
 
 	idle := goleak.IgnoreCurrent()
 	for range 10 {
@@ -45,7 +45,7 @@ func TestHandlerIsRemovedAtEnd(t *testing.T) {
 	g.Expect(ended.added()).To(HaveLen(20), "two initial events each")
 
 	create(t, server, "c")
-	g.Eventually(remaining.added).WithTimeout(timeout).Should(ContainElement(request("remaining", "c")), "the cache continues")
+	g.Eventually(remaining.added).WithTimeout(mctest.Timeout).Should(ContainElement(request("remaining", "c")), "the cache continues")
 	g.Expect(ended.added()).To(HaveLen(20))
 	g.Expect(server.OpenWatches("configmaps")).To(Equal(1), "and is shared")
 }

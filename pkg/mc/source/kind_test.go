@@ -39,7 +39,7 @@ func start[object client.Object, request mcreconcile.ClusterAware[request]](
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(watched).To(BeTrue())
 	g.Expect(s.Start(ctx, q)).To(Succeed())
-	syncCtx, cancel := context.WithTimeout(ctx, timeout)
+	syncCtx, cancel := context.WithTimeout(ctx, mctest.Timeout)
 	defer cancel()
 	g.Expect(s.WaitForSync(syncCtx)).To(Succeed())
 }
@@ -54,13 +54,13 @@ func TestKind(t *testing.T) {
 	g.Expect(q.initial()).To(Equal(2), "with low priority")
 
 	create(t, server, "c")
-	g.Eventually(q.added).WithTimeout(timeout).Should(HaveLen(3))
+	g.Eventually(q.added).WithTimeout(mctest.Timeout).Should(HaveLen(3))
 	changed := configMap("a")
 	changed.Data = map[string]string{"k": "v"}
 	g.Expect(server.Update(changed)).To(Succeed())
-	g.Eventually(q.added).WithTimeout(timeout).Should(HaveLen(4))
+	g.Eventually(q.added).WithTimeout(mctest.Timeout).Should(HaveLen(4))
 	g.Expect(server.Delete(configMap("b"))).To(Succeed())
-	g.Eventually(q.added).WithTimeout(timeout).Should(HaveLen(5))
+	g.Eventually(q.added).WithTimeout(mctest.Timeout).Should(HaveLen(5))
 	g.Expect(q.added()[2:]).To(Equal([]mcreconcile.Request{request("eu", "c"), request("eu", "a"), request("eu", "b")}))
 	g.Expect(q.initial()).To(Equal(2))
 }
@@ -75,7 +75,7 @@ func TestKindSyncPeriod(t *testing.T) {
 	src, q := mcsource.Kind(&corev1.ConfigMap{}, mchandler.TypedEnqueueRequestForObject[*corev1.ConfigMap]()), &queue[mcreconcile.Request]{}
 	start(t.Context(), t, src, "seldom", seldom, q)
 	start(t.Context(), t, src, "often", often, q)
-	g.Eventually(func() int { return len(q.added()) }).WithTimeout(timeout).Should(BeNumerically(">=", 4))
+	g.Eventually(func() int { return len(q.added()) }).WithTimeout(mctest.Timeout).Should(BeNumerically(">=", 4))
 	g.Expect(q.added()[1:]).To(HaveEach(request("often", "a")))
 }
 
@@ -141,7 +141,7 @@ func TestKindPredicates(t *testing.T) {
 	ends := predicate.NewTypedPredicateFuncs(func(obj *corev1.ConfigMap) bool { return obj.Name[1] == '1' })
 	start(t.Context(), t, mcsource.Kind(&corev1.ConfigMap{}, mchandler.TypedEnqueueRequestForObject[*corev1.ConfigMap](), begins('a'), ends), "eu", connect(t, server), q)
 	create(t, server, "c1", "a3", "x1", "a1x")
-	g.Eventually(q.added).WithTimeout(timeout).Should(ContainElement(request("eu", "a1x")))
+	g.Eventually(q.added).WithTimeout(mctest.Timeout).Should(ContainElement(request("eu", "a1x")))
 	g.Expect(q.added()).To(Equal([]mcreconcile.Request{request("eu", "a1"), request("eu", "a1x")}))
 }
 

@@ -4,10 +4,8 @@
 package source_test
 
 import (
-	"context"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/go-logr/logr"
 	"go.uber.org/goleak"
@@ -34,9 +32,6 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m, goleak.IgnoreTopFunction("k8s.io/apimachinery/pkg/watch.(*filteredWatch).loop"))
 }
 
-// timeout is how long a test waits for a condition.
-const timeout = 20 * time.Second
-
 // connect runs a cluster on a server until the test ends.
 func connect(t *testing.T, server *mctest.Cluster, opts ...cluster.Option) cluster.Cluster {
 	t.Helper()
@@ -44,16 +39,8 @@ func connect(t *testing.T, server *mctest.Cluster, opts ...cluster.Option) clust
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithCancel(t.Context())
-	ended := make(chan error, 1)
-	go func() { ended <- cl.Start(ctx) }()
-	t.Cleanup(func() {
-		cancel()
-		if err := <-ended; err != nil {
-			t.Errorf("the cluster failed: %v", err)
-		}
-	})
-	if !cl.GetCache().WaitForCacheSync(ctx) {
+	mctest.StartManager(t, cl)
+	if !cl.GetCache().WaitForCacheSync(t.Context()) {
 		t.Fatal("the cluster did not start")
 	}
 	return cl

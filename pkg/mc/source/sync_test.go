@@ -31,7 +31,7 @@ func TestSyncWithoutOtherInformers(t *testing.T) {
 	g.Expect(err).NotTo(HaveOccurred())
 	q := &queue[mcreconcile.Request]{}
 	g.Expect(s.Start(t.Context(), q)).To(Succeed())
-	ctx, cancel := context.WithTimeout(t.Context(), timeout)
+	ctx, cancel := context.WithTimeout(t.Context(), mctest.Timeout)
 	defer cancel()
 	g.Expect(s.WaitForSync(ctx)).To(Succeed())
 	g.Expect(q.added()).To(ContainElement(request("eu", "a")), "the initial events have been delivered")

@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/rollcall-dev/rollcall/pkg/credentials"
+	"github.com/rollcall-dev/rollcall/pkg/credentials/providerfile"
 	"github.com/rollcall-dev/rollcall/pkg/inventory"
 )
 
@@ -28,11 +29,11 @@ func newAccessStrategy(ctx context.Context, option AccessProviderOption) (*acces
 	}
 	var options credentials.Options
 	for _, p := range option.Provider.Providers {
-		options.Providers = append(options.Providers, credentials.Provider{
+		options.Providers = append(options.Providers, providerfile.Provider{
 			Name:                        p.Name,
 			ExecConfig:                  p.ExecConfig,
-			ProfileSourcedCLIArgsPolicy: credentials.ProfileSourcedCLIArgsPolicy(p.ProfileSourcedCLIArgsPolicy),
-			ProfileSourcedEnvVarsPolicy: credentials.ProfileSourcedEnvVarsPolicy(p.ProfileSourcedEnvVarsPolicy),
+			ProfileSourcedCLIArgsPolicy: providerfile.ProfileSourcedCLIArgsPolicy(p.ProfileSourcedCLIArgsPolicy),
+			ProfileSourcedEnvVarsPolicy: providerfile.ProfileSourcedEnvVarsPolicy(p.ProfileSourcedEnvVarsPolicy),
 		})
 	}
 	resolver, err := credentials.New(options)

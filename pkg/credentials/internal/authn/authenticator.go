@@ -58,6 +58,7 @@ type run struct {
 	cred      *Credential
 	err       error
 	abandoned bool // canceled because no request waited
+	switched  bool // abandoned because the last request went to another backend
 
 	// The authenticator's lock guards these.
 	waiters  int
@@ -69,8 +70,9 @@ type run struct {
 const minAbandoned = time.Second
 
 // credential returns one that has not expired. If it is due, the old one is
-// returned and a run is started. If there is none, it waits for the plugin.
-func (a *Authenticator) credential(ctx context.Context) (*Credential, error) {
+// returned and a run is started. If there is none, it waits for the plugin, until
+// the context ends or the channel is closed.
+func (a *Authenticator) credential(ctx context.Context, closing <-chan struct{}) (*Credential, error) {
 	for {
 		if c := a.current.Load(); c.isFresh(time.Now()) {
 			return c, nil
@@ -82,7 +84,7 @@ func (a *Authenticator) credential(ctx context.Context) (*Credential, error) {
 		if r == nil {
 			return c, err
 		}
-		if err := a.wait(ctx, r); err != nil {
+		if err := a.wait(ctx, closing, r); err != nil {
 			return nil, err
 		}
 		if !r.isVoid() {
@@ -127,13 +129,13 @@ func (a *Authenticator) join() (*run, *Credential, error) {
 
 // replace returns another credential than the one that a server refused, or nil
 // if the plugin has none. Concurrent calls share a run. The runs have a backoff.
-func (a *Authenticator) replace(ctx context.Context, refused *Credential) *Credential {
+func (a *Authenticator) replace(ctx context.Context, closing <-chan struct{}, refused *Credential) *Credential {
 	for {
 		r, c := a.force(refused, false)
 		if r == nil {
 			return c
 		}
-		if a.wait(ctx, r) != nil {
+		if a.wait(ctx, closing, r) != nil {
 			return nil
 		}
 		if r.isVoid() {
@@ -195,26 +197,30 @@ func (a *Authenticator) start(now time.Time, r *run) bool {
 	return true
 }
 
-// wait returns when the run is over, or with an error when the context is. The
-// last one to stop waiting cancels the run.
-func (a *Authenticator) wait(ctx context.Context, r *run) error {
+// wait returns when the run is over, or with an error when the context ends or
+// the channel is closed. The last one to stop waiting cancels the run.
+func (a *Authenticator) wait(ctx context.Context, closing <-chan struct{}, r *run) error {
+	var err error
 	select {
 	case <-r.done:
 		return nil
 	case <-ctx.Done():
+		err = ctx.Err()
+	case <-closing:
+		err = errEnded
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	r.waiters--
 	if r.waiters == 0 && !r.detached && a.running == r {
-		r.abandoned = true
+		r.abandoned, r.switched = true, errors.Is(err, errEnded)
 		r.cancel()
 	}
-	return ctx.Err()
+	return err
 }
 
-// isVoid reports whether the run has no result for those who joined it after it
-// was abandoned.
+// isVoid reports whether the run has no result for requests that joined it after
+// it was abandoned.
 func (r *run) isVoid() bool { return r.abandoned && r.err != nil }
 
 // finish sets the result of a run.
@@ -231,7 +237,7 @@ func (a *Authenticator) finish(r *run, c *Credential, err error) {
 		c.schedule(now, a.source.RefreshInterval)
 		a.current.Store(c)
 		a.failures, a.lastErr = backoff{}, nil
-	case r.abandoned && (duration < minAbandoned || errors.Is(err, ErrNotRun)):
+	case r.abandoned && (duration < minAbandoned || r.switched || errors.Is(err, ErrNotRun)):
 		// The plugin had too little time, or was not even run.
 	default:
 		if r.abandoned {
@@ -255,7 +261,7 @@ func (a *Authenticator) finish(r *run, c *Credential, err error) {
 			"retryAfter", retryAfter.Round(time.Millisecond).String(), "oldStillValid", old.IsValid(now))
 	case err == nil && (!c.hasCertificateOf(old) || c.Certificate != nil && !old.IsValid(now)):
 		// Connections made after the old one had expired have no certificate.
-		a.newCertificate() // before those who wait make new connections
+		a.newCertificate() // before the waiting requests make new connections
 	}
 	if r.forced {
 		a.source.Log.V(1).Info("Ran the plugin for a refused credential", "outcome", outcomeOfForced(old, c, err))
@@ -286,8 +292,8 @@ func (a *Authenticator) ExpiresIn(now time.Time) (left time.Duration, expires bo
 	return c.Expiry.Sub(now), true
 }
 
-// stop cancels the run under way and starts no others. Those who wait get the
-// error.
+// stop cancels the run under way and starts no others. Waiting requests get
+// the error.
 func (a *Authenticator) stop(err error) {
 	a.mu.Lock()
 	if a.stopped != nil {

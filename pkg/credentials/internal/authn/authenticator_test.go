@@ -69,7 +69,7 @@ func newTestAuthenticator(s *fakeSource) *Authenticator {
 
 func (a *Authenticator) token(t *testing.T) string {
 	t.Helper()
-	c, err := a.credential(t.Context())
+	c, err := a.credential(t.Context(), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -84,7 +84,7 @@ func TestRenewalAheadOfExpiry(t *testing.T) {
 		start := time.Now()
 		for time.Since(start) < 24*time.Hour {
 			asked := time.Now()
-			c, err := a.credential(t.Context())
+			c, err := a.credential(t.Context(), nil)
 			g.Expect(err).NotTo(HaveOccurred())
 			if s.runs.Load() > 1 {
 				g.Expect(time.Since(asked)).To(BeZero(), "no request but the first waits")
@@ -109,7 +109,7 @@ func TestNoRunWithoutRequests(t *testing.T) {
 	})
 }
 
-func TestTokensWithoutExpiryAreReadAgain(t *testing.T) {
+func TestTokenWithoutExpiryIsRenewed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := NewWithT(t)
 		s := &fakeSource{takes: time.Second}
@@ -125,7 +125,7 @@ func TestTokensWithoutExpiryAreReadAgain(t *testing.T) {
 	})
 }
 
-func TestTheOldCredentialServesWhileThePluginFails(t *testing.T) {
+func TestOldCredentialWhilePluginFails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := NewWithT(t)
 		s := &fakeSource{life: time.Hour}
@@ -141,7 +141,7 @@ func TestTheOldCredentialServesWhileThePluginFails(t *testing.T) {
 		// Five minutes at 1, 2, 4, … 60 s.
 		g.Expect(int(s.runs.Load())).To(And(BeNumerically(">=", 8), BeNumerically("<=", 13)))
 
-		_, err := a.credential(t.Context())
+		_, err := a.credential(t.Context(), nil)
 		g.Expect(err).To(MatchError("vault is sealed"), "what has expired is not sent")
 		s.failed = nil
 		time.Sleep(2 * time.Minute)
@@ -149,7 +149,7 @@ func TestTheOldCredentialServesWhileThePluginFails(t *testing.T) {
 	})
 }
 
-func TestBackoffOfAFailingPlugin(t *testing.T) {
+func TestBackoff(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := NewWithT(t)
 		s := &fakeSource{failed: errors.New("no")}
@@ -157,7 +157,7 @@ func TestBackoffOfAFailingPlugin(t *testing.T) {
 		var times []time.Time
 		for start := time.Now(); time.Since(start) < 10*time.Minute; time.Sleep(100 * time.Millisecond) {
 			before := s.runs.Load()
-			_, err := a.credential(t.Context())
+			_, err := a.credential(t.Context(), nil)
 			g.Expect(err).To(MatchError("no"))
 			if s.runs.Load() > before {
 				times = append(times, time.Now())
@@ -172,7 +172,7 @@ func TestBackoffOfAFailingPlugin(t *testing.T) {
 	})
 }
 
-func TestManyWait(t *testing.T) {
+func TestManyRequestsWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := NewWithT(t)
 		s := &fakeSource{takes: 10 * time.Second, life: time.Hour}
@@ -186,7 +186,7 @@ func TestManyWait(t *testing.T) {
 					ctx, cancel = context.WithTimeout(ctx, time.Duration(i+1)*50*time.Millisecond)
 					defer cancel()
 				}
-				c, err := a.credential(ctx)
+				c, err := a.credential(ctx, nil)
 				if i%2 == 0 {
 					g.Expect(err).To(MatchError(context.DeadlineExceeded))
 					return
@@ -200,14 +200,14 @@ func TestManyWait(t *testing.T) {
 	})
 }
 
-func TestARunThatNobodyWaitsForAnyMore(t *testing.T) {
+func TestAbandonedRun(t *testing.T) {
 	within := func(a *Authenticator, d time.Duration) error {
 		ctx, cancel := context.WithTimeout(context.Background(), d)
 		defer cancel()
-		_, err := a.credential(ctx)
+		_, err := a.credential(ctx, nil)
 		return err
 	}
-	t.Run("soon is no fault of the plugin", func(t *testing.T) {
+	t.Run("soon is no failure", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			g := NewWithT(t)
 			s := &fakeSource{takes: 10 * time.Second, life: time.Hour}
@@ -216,7 +216,7 @@ func TestARunThatNobodyWaitsForAnyMore(t *testing.T) {
 			g.Expect(a.token(t)).To(Equal("Bearer t2"))
 		})
 	})
-	t.Run("after a second counts as failed", func(t *testing.T) {
+	t.Run("after a second is a failure", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			g := NewWithT(t)
 			s := &fakeSource{takes: time.Hour}
@@ -229,7 +229,19 @@ func TestARunThatNobodyWaitsForAnyMore(t *testing.T) {
 			g.Expect(int(s.runs.Load())).To(Equal(1))
 		})
 	})
-	t.Run("is not joined by one who comes while it ends", func(t *testing.T) {
+	t.Run("by a switch is no failure", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			g := NewWithT(t)
+			s := &fakeSource{takes: 10 * time.Second, life: time.Hour}
+			a := newTestAuthenticator(s)
+			closing := make(chan struct{})
+			time.AfterFunc(5*time.Second, func() { close(closing) })
+			_, err := a.credential(t.Context(), closing)
+			g.Expect(err).To(MatchError(errEnded))
+			g.Expect(a.token(t)).To(Equal("Bearer t2"), "there is no backoff")
+		})
+	})
+	t.Run("is not joined while it ends", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			g := NewWithT(t)
 			s := &fakeSource{life: time.Hour}
@@ -251,7 +263,7 @@ func TestARunThatNobodyWaitsForAnyMore(t *testing.T) {
 	})
 }
 
-func TestForcedRunsComeAtGrowingIntervals(t *testing.T) {
+func TestForcedRunsHaveBackoff(t *testing.T) {
 	for _, test := range []struct {
 		name  string
 		fixed bool
@@ -266,49 +278,49 @@ func TestForcedRunsComeAtGrowingIntervals(t *testing.T) {
 				a := newTestAuthenticator(s)
 				// A server that accepts nothing, asked ten times a second.
 				for start := time.Now(); time.Since(start) < 10*time.Minute; time.Sleep(100 * time.Millisecond) {
-					c, err := a.credential(t.Context())
+					c, err := a.credential(t.Context(), nil)
 					g.Expect(err).NotTo(HaveOccurred())
-					if fresh := a.replace(t.Context(), c); fresh != nil {
+					if fresh := a.replace(t.Context(), nil, c); fresh != nil {
 						g.Expect(fresh.equals(c)).To(BeFalse())
 					}
 				}
 				g.Expect(int(s.runs.Load())).To(And(BeNumerically(">=", 12), BeNumerically("<=", 17)))
 
-				// After a while of peace, a 401 is taken seriously at once.
+				// After a while without a 401, there is a run at once.
 				time.Sleep(10 * time.Minute)
 				before := s.runs.Load()
-				c, err := a.credential(t.Context())
+				c, err := a.credential(t.Context(), nil)
 				g.Expect(err).NotTo(HaveOccurred())
-				a.replace(t.Context(), c)
+				a.replace(t.Context(), nil, c)
 				g.Expect(int(s.runs.Load())).To(BeEquivalentTo(before + 1))
 			})
 		})
 	}
 }
 
-func TestARefusedCredentialThatIsOldAlready(t *testing.T) {
+func TestRefusedCredentialAlreadyReplaced(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := NewWithT(t)
 		s := &fakeSource{takes: time.Second, life: time.Hour}
 		a := newTestAuthenticator(s)
-		c1, err := a.credential(t.Context())
+		c1, err := a.credential(t.Context(), nil)
 		g.Expect(err).NotTo(HaveOccurred())
-		c2 := a.replace(t.Context(), c1)
+		c2 := a.replace(t.Context(), nil, c1)
 		g.Expect(c2.Authorization).To(Equal("Bearer t2"))
-		g.Expect(a.replace(t.Context(), c1)).To(BeIdenticalTo(c2), "no run for what has been replaced")
+		g.Expect(a.replace(t.Context(), nil, c1)).To(BeIdenticalTo(c2), "no run for what has been replaced")
 		g.Expect(int(s.runs.Load())).To(Equal(2))
 	})
 }
 
-func TestForcedRunThatFailsLeavesTheOldCredential(t *testing.T) {
+func TestFailedForcedRunKeepsOldCredential(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := NewWithT(t)
 		s := &fakeSource{life: time.Hour}
 		a := newTestAuthenticator(s)
-		c1, err := a.credential(t.Context())
+		c1, err := a.credential(t.Context(), nil)
 		g.Expect(err).NotTo(HaveOccurred())
 		s.failed = errors.New("no")
-		g.Expect(a.replace(t.Context(), c1)).To(BeNil())
+		g.Expect(a.replace(t.Context(), nil, c1)).To(BeNil())
 		g.Expect(a.token(t)).To(Equal("Bearer t1"))
 	})
 }
@@ -319,15 +331,15 @@ func TestStop(t *testing.T) {
 		s := &fakeSource{takes: time.Hour, life: time.Hour}
 		a := newTestAuthenticator(s)
 		time.AfterFunc(time.Minute, func() { a.stop(errdefs.ErrReleased) })
-		_, err := a.credential(t.Context())
+		_, err := a.credential(t.Context(), nil)
 		g.Expect(err).To(MatchError(errdefs.ErrReleased))
-		_, err = a.credential(t.Context())
+		_, err = a.credential(t.Context(), nil)
 		g.Expect(err).To(MatchError(errdefs.ErrReleased))
 		g.Expect(int(s.runs.Load())).To(Equal(1))
 	})
 }
 
-func TestWhenACredentialIsDue(t *testing.T) {
+func TestRenewalTime(t *testing.T) {
 	g := NewWithT(t)
 	now := time.Now()
 	seen := map[time.Duration]bool{}
@@ -345,7 +357,7 @@ func TestWhenACredentialIsDue(t *testing.T) {
 	g.Expect(len(seen)).To(BeNumerically(">", 15), "a thousand credentials of one minute are not renewed in one minute")
 }
 
-func TestAnExpiredCredentialIsNotFreshWhateverTheMonotonicClockSays(t *testing.T) {
+func TestExpiryByWallClock(t *testing.T) {
 	g := NewWithT(t)
 	now := time.Now()
 	// The machine slept for longer than the credential was to last: its wall
@@ -363,7 +375,7 @@ func BenchmarkCredential(b *testing.B) {
 	b.ReportAllocs()
 	b.RunParallel(func(pb *testing.PB) {
 		for pb.Next() {
-			if _, err := a.credential(ctx); err != nil {
+			if _, err := a.credential(ctx, nil); err != nil {
 				b.Error(err)
 			}
 		}

@@ -8,7 +8,6 @@ import (
 	"errors"
 	"net"
 	"net/http"
-	"sync/atomic"
 	"time"
 
 	utilnet "k8s.io/apimachinery/pkg/util/net"
@@ -31,8 +30,9 @@ type Connections struct {
 	// Shared reports that others use Base too.
 	Shared bool
 
-	dialer *connrotation.Dialer
-	ended  atomic.Bool
+	dialer  *connrotation.Dialer
+	closing context.Context // the lifetime of the Connections
+	cancel  context.CancelFunc
 }
 
 // NewConnections returns Connections without a transport. They are opened by
@@ -41,23 +41,23 @@ func NewConnections(dial connrotation.DialFunc) *Connections {
 	if dial == nil {
 		dial = (&net.Dialer{Timeout: 30 * time.Second, KeepAlive: 30 * time.Second}).DialContext
 	}
-	return &Connections{dialer: connrotation.NewDialer(dial)}
+	closing, cancel := context.WithCancel(context.Background())
+	return &Connections{dialer: connrotation.NewDialer(dial), closing: closing, cancel: cancel}
 }
 
 // Dial opens a connection.
 func (c *Connections) Dial(ctx context.Context, network, address string) (net.Conn, error) {
-	if c.ended.Load() {
-		return nil, errEnded
-	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(c.closing, cancel)()
 	conn, err := c.dialer.DialContext(ctx, network, address)
-	if err != nil {
-		return nil, err
-	}
-	if c.ended.Load() { // possibly after end has closed what was open
+	switch {
+	case c.closing.Err() == nil:
+		return conn, err
+	case err == nil: // possibly after end has closed what was open
 		_ = conn.Close()
-		return nil, errEnded
 	}
-	return conn, nil
+	return nil, errEnded
 }
 
 // closeIdle closes the connections that no request uses.
@@ -65,7 +65,7 @@ func (c *Connections) closeIdle() { utilnet.CloseIdleConnectionsFor(c.Base) }
 
 // end closes all connections. No more are opened.
 func (c *Connections) end() {
-	c.ended.Store(true)
+	c.cancel()
 	c.dialer.CloseAll()
 	if !c.Shared {
 		c.closeIdle()

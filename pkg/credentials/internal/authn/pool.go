@@ -5,6 +5,7 @@ package authn
 
 import (
 	"context"
+	"maps"
 	"sync"
 	"time"
 
@@ -18,9 +19,6 @@ import (
 type Pool struct {
 	// goroutines are those started by Go.
 	goroutines sync.WaitGroup
-
-	// closing is closed when the Pool is.
-	closing chan struct{}
 
 	mu      sync.Mutex // guards what follows
 	entries map[string]*entry
@@ -52,7 +50,7 @@ type Source struct {
 
 // NewPool returns an empty Pool.
 func NewPool() *Pool {
-	return &Pool{entries: map[string]*entry{}, closing: make(chan struct{})}
+	return &Pool{entries: map[string]*entry{}}
 }
 
 // Acquire returns the Authenticator with the key, a new one of the source if
@@ -95,12 +93,10 @@ func (p *Pool) Release(key string, backend Backend) {
 
 // renew replaces the connections of all backends that use the Authenticator.
 func (p *Pool) renew(key string) {
-	users := map[Backend]*Transport{}
+	var users map[Backend]*Transport
 	p.mu.Lock()
 	if e := p.entries[key]; e != nil {
-		for backend, t := range e.users {
-			users[backend] = t
-		}
+		users = maps.Clone(e.users)
 	}
 	p.mu.Unlock()
 	for backend, t := range users {
@@ -120,26 +116,10 @@ func (p *Pool) Go(f func()) bool {
 	return true
 }
 
-// IsClosed reports whether Close has been called.
-func (p *Pool) IsClosed() bool {
-	select {
-	case <-p.closing:
-		return true
-	default:
-		return false
-	}
-}
-
-// Closing returns a channel that is closed when Close is called.
-func (p *Pool) Closing() <-chan struct{} { return p.closing }
-
 // Close ends all users with ErrClosed and waits for all goroutines.
 func (p *Pool) Close() {
 	p.mu.Lock()
-	if !p.closed {
-		p.closed = true
-		close(p.closing)
-	}
+	p.closed = true
 	entries := p.entries
 	p.entries = nil
 	p.mu.Unlock()

@@ -80,7 +80,7 @@ func newServers(u *url.URL) servers {
 func (s servers) after(older servers) servers {
 	for _, old := range older.all {
 		if !slices.ContainsFunc(s.all, old.equals) {
-			s.all = append(s.all[:len(s.all):len(s.all)], old)
+			s.all = append(slices.Clip(s.all), old)
 			s.alone = s.alone && !old.hasHostOf(s.current)
 		}
 	}
@@ -120,7 +120,7 @@ func (s *servers) locate(u *url.URL) (*url.URL, error) {
 }
 
 // move returns the URL with the address of the server to instead of that of
-// the server from, which may be nil if the path is to stay. The rest is what
+// the server from, which may be nil if the path is kept. The rest is what
 // the URL's path has below that of from.
 func move(u *url.URL, from *server, rest string, to *server) *url.URL {
 	moved := *u

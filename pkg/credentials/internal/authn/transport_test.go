@@ -347,6 +347,14 @@ func TestAddedHeaders(t *testing.T) {
 	}
 }
 
+func TestPrintedClientHasNoSecret(t *testing.T) {
+	transport := NewTransport(&fakeBackend{server: "https://a"})
+	client := transport.Wrapper(transport.Backend(), http.Header{"Authorization": {"Bearer s3cret"}})(&http.Transport{})
+	for _, format := range []string{"%v", "%+v", "%#v", "%s"} {
+		NewWithT(t).Expect(fmt.Sprintf(format, client)).NotTo(ContainSubstring("s3cret"))
+	}
+}
+
 func TestRequestAllocations(t *testing.T) {
 	a := newTestAuthenticator(&fakeSource{life: time.Hour})
 	authorization := a.token(t)

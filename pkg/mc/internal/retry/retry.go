@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 )
 
-// Backoff returns delays that double from 1 s to 1 min, with 20 % jitter.
-func Backoff() wait.Backoff {
-	return wait.Backoff{Duration: time.Second, Factor: 2, Jitter: 0.2, Steps: 6, Cap: time.Minute}
+// Backoff returns delays that double from the first to the limit, with 20 % jitter.
+func Backoff(first, limit time.Duration) wait.Backoff {
+	return wait.Backoff{Duration: first, Factor: 2, Jitter: 0.2, Steps: 32, Cap: limit}
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/rollcall-dev/rollcall/pkg/inventory"
 	"github.com/rollcall-dev/rollcall/pkg/mc/fleet/internal/identity"
+	"github.com/rollcall-dev/rollcall/pkg/mc/internal/retry"
 )
 
 // session is the time in which a cluster is engaged. The worker's goroutine owns
@@ -45,7 +46,7 @@ func (w *Worker) serve(cl *Cluster) error {
 	profile := cl.Profile()
 	s := &session{
 		worker: w, cluster: cl, tried: accessKey(profile), profileUID: profile.UID,
-		backoff: NewBackoff(w.MinBackoff, w.MaxBackoff),
+		backoff: retry.Backoff(w.MinBackoff, w.MaxBackoff),
 	}
 	s.health = newHealth(w, cl)
 	defer s.health.stop()
@@ -80,7 +81,7 @@ func (s *session) profileChanged() error {
 	profile := s.worker.Profile()
 	if s.worker.recheck.Swap(false) || accessKey(profile) != s.tried {
 		s.cluster.setProfile(profile)
-		s.backoff = NewBackoff(s.worker.MinBackoff, s.worker.MaxBackoff)
+		s.backoff = retry.Backoff(s.worker.MinBackoff, s.worker.MaxBackoff)
 		s.startReconnect()
 		return nil
 	}

@@ -10,6 +10,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/wait"
 
+	"github.com/rollcall-dev/rollcall/pkg/mc/internal/retry"
 	"github.com/rollcall-dev/rollcall/pkg/mc/multicluster"
 )
 
@@ -30,17 +31,11 @@ type Throttle struct {
 	used      bool      // by a worker before
 }
 
-// NewThrottle returns a Throttle with delays in these bounds.
-func NewThrottle(shortest, longest time.Duration) *Throttle {
-	t := &Throttle{min: shortest, max: longest}
+// NewThrottle returns a Throttle with delays from the first to the limit.
+func NewThrottle(first, limit time.Duration) *Throttle {
+	t := &Throttle{min: first, max: limit}
 	t.Reset()
 	return t
-}
-
-// NewBackoff returns delays that double from the shortest to the longest, with 20 %
-// jitter.
-func NewBackoff(shortest, longest time.Duration) wait.Backoff {
-	return wait.Backoff{Duration: shortest, Factor: 2, Jitter: 0.2, Steps: 32, Cap: longest}
 }
 
 // Begin is called by each new worker. It reports whether the worker follows a
@@ -52,7 +47,7 @@ func (t *Throttle) Begin() (isChange bool) {
 }
 
 // Reset makes the next failure wait for the shortest delay.
-func (t *Throttle) Reset() { t.failures = NewBackoff(t.min, t.max) }
+func (t *Throttle) Reset() { t.failures = retry.Backoff(t.min, t.max) }
 
 // Failed returns the delay after a failure.
 func (t *Throttle) Failed() time.Duration { return t.failures.Step() }
@@ -63,7 +58,7 @@ func (t *Throttle) UntilChange(now time.Time) time.Duration { return max(0, t.ne
 // FollowChange notes that a change is followed now.
 func (t *Throttle) FollowChange(now time.Time) {
 	if t.IsIdle(now) {
-		t.immediate, t.changes = immediateChanges, NewBackoff(t.min, t.max)
+		t.immediate, t.changes = immediateChanges, retry.Backoff(t.min, t.max)
 	}
 	t.Reset()
 	t.immediate--
@@ -95,9 +90,9 @@ type throttleUse struct {
 	unused   *list.Element // nil if there are users
 }
 
-// NewThrottles returns Throttles with delays in these bounds.
-func NewThrottles(shortest, longest time.Duration) *Throttles {
-	return &Throttles{min: shortest, max: longest, byName: map[multicluster.ClusterName]*throttleUse{}}
+// NewThrottles returns Throttles with delays from the first to the limit.
+func NewThrottles(first, limit time.Duration) *Throttles {
+	return &Throttles{min: first, max: limit, byName: map[multicluster.ClusterName]*throttleUse{}}
 }
 
 // Acquire returns the Throttle of the name. It must be released.

@@ -20,12 +20,10 @@ func about(d time.Duration) types.GomegaMatcher {
 	return And(BeNumerically(">=", d), BeNumerically("<=", d*12/10))
 }
 
-func seconds(n int) time.Duration { return time.Duration(n) * time.Second }
-
 func TestThrottleChanges(t *testing.T) {
 	for _, tc := range []struct {
 		name   string
-		pauses []int // seconds before each change, after the delay of the last one
+		pauses []int // seconds before each change, after its delay
 		want   []int // delays of the changes, in seconds
 	}{
 		{"five at once, then with a delay that doubles", make([]int, 9), []int{0, 0, 0, 0, 0, 1, 2, 4, 8}},
@@ -39,9 +37,9 @@ func TestThrottleChanges(t *testing.T) {
 			throttle := worker.NewThrottle(time.Second, time.Minute)
 			now := time.Now()
 			for i, pause := range tc.pauses {
-				now = now.Add(seconds(pause))
+				now = now.Add(time.Duration(pause) * time.Second)
 				delay := throttle.UntilChange(now)
-				g.Expect(delay).To(about(seconds(tc.want[i])), "change %d", i)
+				g.Expect(delay).To(about(time.Duration(tc.want[i])*time.Second), "change %d", i)
 				now = now.Add(delay)
 				throttle.FollowChange(now)
 			}
@@ -53,7 +51,7 @@ func TestThrottleFailures(t *testing.T) {
 	g := NewWithT(t)
 	throttle := worker.NewThrottle(time.Second, time.Minute)
 	for _, want := range []int{1, 2, 4, 8, 16, 32, 60, 60} {
-		g.Expect(throttle.Failed()).To(about(seconds(want)))
+		g.Expect(throttle.Failed()).To(about(time.Duration(want) * time.Second))
 	}
 	throttle.Reset()
 	g.Expect(throttle.Failed()).To(about(time.Second), "after Reset")
@@ -63,7 +61,8 @@ func TestThrottleFailures(t *testing.T) {
 }
 
 func TestThrottles(t *testing.T) {
-	start := time.Now()
+	began := time.Now()
+	at := began.Add
 	const longest = time.Minute
 	for _, tc := range []struct {
 		name string
@@ -72,40 +71,40 @@ func TestThrottles(t *testing.T) {
 		same bool
 	}{
 		{"in use", func(*worker.Throttles, *worker.Throttle) {}, time.Hour, true},
-		{"released a short time ago", func(all *worker.Throttles, _ *worker.Throttle) { all.Release("a", start.Add(0)) }, longest, true},
-		{"released long ago", func(all *worker.Throttles, _ *worker.Throttle) { all.Release("a", start.Add(0)) }, longest + 1, false},
+		{"released a short time ago", func(all *worker.Throttles, _ *worker.Throttle) { all.Release("a", at(0)) }, longest, true},
+		{"released long ago", func(all *worker.Throttles, _ *worker.Throttle) { all.Release("a", at(0)) }, longest + 1, false},
 		{"released while another worker uses it", func(all *worker.Throttles, _ *worker.Throttle) {
-			all.Acquire("a", start.Add(0))
-			all.Release("a", start.Add(0))
+			all.Acquire("a", at(0))
+			all.Release("a", at(0))
 		}, time.Hour, true},
 		{"acquired again before it expired", func(all *worker.Throttles, _ *worker.Throttle) {
-			all.Release("a", start.Add(0))
-			all.Acquire("a", start.Add(longest))
-			all.Release("a", start.Add(longest))
+			all.Release("a", at(0))
+			all.Acquire("a", at(longest))
+			all.Release("a", at(longest))
 		}, 2 * longest, true},
 		{"released long ago, but with a delay", func(all *worker.Throttles, throttle *worker.Throttle) {
 			for range 20 {
-				throttle.FollowChange(start.Add(0))
+				throttle.FollowChange(at(0))
 			}
-			all.Release("a", start.Add(0))
+			all.Release("a", at(0))
 		}, longest + 1, true},
 		{"others expire", func(all *worker.Throttles, _ *worker.Throttle) {
 			for i := range 10 {
 				name := multicluster.ClusterName(fmt.Sprint(i))
-				all.Acquire(name, start.Add(0))
-				all.Release(name, start.Add(0))
+				all.Acquire(name, at(0))
+				all.Release(name, at(0))
 			}
-			all.Release("a", start.Add(2*longest))
-			all.Acquire("b", start.Add(2*longest))
+			all.Release("a", at(2*longest))
+			all.Acquire("b", at(2*longest))
 		}, 2 * longest, true},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			g := NewWithT(t)
 			all := worker.NewThrottles(time.Second, longest)
-			throttle := all.Acquire("a", start.Add(0))
+			throttle := all.Acquire("a", at(0))
 			g.Expect(throttle.Begin()).To(BeFalse())
 			tc.use(all, throttle)
-			again := all.Acquire("a", start.Add(tc.at))
+			again := all.Acquire("a", at(tc.at))
 			g.Expect(again == throttle).To(Equal(tc.same))
 			g.Expect(again.Begin()).To(Equal(tc.same), "a new worker follows a change")
 		})

@@ -20,30 +20,30 @@ import (
 	"github.com/rollcall-dev/rollcall/pkg/mc/multicluster"
 )
 
-// Coordinator engages every cluster with every component, whichever of the
-// two comes first, once each. All methods may be called from any goroutine.
+// Coordinator engages every cluster with every component once, whichever of the
+// two comes first. All methods may be called from any goroutine.
 type Coordinator struct {
-	mu      sync.Mutex // guards what follows; not held while a component is called
-	aware   []*component
-	engaged map[multicluster.ClusterName]*engagement
+	mu         sync.Mutex // guards what follows; not held while a component is called
+	components []*component
+	engaged    map[multicluster.ClusterName]*engagement
 }
 
-// component is what clusters are engaged with.
+// component is an Aware that clusters are engaged with.
 type component struct {
 	multicluster.Aware
-	// late has the names of which AddAware tells the component, those that come
-	// next under such a name included. The coordinator's lock guards it.
+	// late has the names that AddAware still has to engage with the component.
+	// Engage leaves them to it. The coordinator's lock guards it.
 	late map[multicluster.ClusterName]struct{}
 }
 
+// engagement is a cluster that is engaged under a name.
 type engagement struct {
-	ctx     context.Context // the provider's, ends when the cluster leaves
+	ctx     context.Context // the provider's: ends when the cluster leaves
 	cluster cluster.Cluster
 }
 
-// same tells whether an engagement is another, told of again.
-func (e *engagement) same(as *engagement) bool {
-	return e != nil && identity.Same(e.cluster, as.cluster) && identity.Same(e.ctx, as.ctx)
+func (e *engagement) equal(other *engagement) bool {
+	return e != nil && identity.Same(e.cluster, other.cluster) && identity.Same(e.ctx, other.ctx)
 }
 
 // New returns a coordinator without components and clusters.
@@ -51,14 +51,13 @@ func New() *Coordinator {
 	return &Coordinator{engaged: map[multicluster.ClusterName]*engagement{}}
 }
 
-// AddAware adds a component and engages the clusters with it that are there
-// already, and those that take their names meanwhile. Should it fail to engage
-// one of those, that is logged, and it hears of that cluster again only when the
-// cluster is engaged anew.
+// AddAware adds a component and engages it with all clusters that are engaged
+// now. A failure to do so is logged; the component is engaged with that cluster
+// again only when the provider engages it again.
 func (c *Coordinator) AddAware(r multicluster.Aware) {
 	added := &component{Aware: r, late: map[multicluster.ClusterName]struct{}{}}
 	c.mu.Lock()
-	c.aware = append(c.aware, added)
+	c.components = append(c.components, added)
 	names := slices.Collect(maps.Keys(c.engaged))
 	for _, name := range names {
 		added.late[name] = struct{}{}
@@ -70,68 +69,62 @@ func (c *Coordinator) AddAware(r multicluster.Aware) {
 	}
 }
 
-// engageLate engages the cluster of that name with a component that was added
-// after it, and then those that have come under the name since: told by
-// somebody else, the component might hear of them in the wrong order.
+// engageLate engages the component with the cluster of that name, and with those
+// that replace it during the calls, so that it gets them in order.
 func (c *Coordinator) engageLate(r *component, name multicluster.ClusterName) {
 	for e := c.nextLate(r, name, nil); e != nil; e = c.nextLate(r, name, e) {
 		if err := r.Engage(e.ctx, name, e.cluster); err != nil {
-			log.FromContext(e.ctx).Error(err, "Failed to engage a cluster with a component added late", "cluster", name)
+			log.FromContext(e.ctx).Error(err, "Failed to engage cluster with component", "cluster", name)
 		}
 	}
 }
 
-// nextLate returns what a component is to be told of a name next. If that is
-// nothing but what it was told last, it returns nil, and Engage tells it from
-// then on.
-func (c *Coordinator) nextLate(r *component, name multicluster.ClusterName, told *engagement) *engagement {
+// nextLate returns the engagement of that name if it is another than the last
+// one. Otherwise it returns nil, and leaves the name to Engage from then on.
+func (c *Coordinator) nextLate(r *component, name multicluster.ClusterName, last *engagement) *engagement {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if e := c.engaged[name]; e != nil && e != told && e.ctx.Err() == nil {
+	if e := c.engaged[name]; e != nil && e != last && e.ctx.Err() == nil {
 		return e
 	}
 	delete(r.late, name)
 	return nil
 }
 
-// Engage engages the cluster with all components, those there now and those
-// added while the context lives. All are told, also after one has failed; the
-// errors are joined. A component that is just being added, and is told of
-// another cluster of that name, hears of this one next: Engage does not wait
-// for that. It does nothing if the context has ended.
+// Engage engages the cluster with all components, present and future, until the
+// context ends. It calls all of them, also after one has failed, and joins the
+// errors. Where AddAware is engaging the name with a component, it does so with
+// this cluster next: Engage does not wait for that. Engage does nothing if the
+// context has ended.
 func (c *Coordinator) Engage(ctx context.Context, name multicluster.ClusterName, cl cluster.Cluster) error {
-	told, ok := c.enter(name, &engagement{ctx: ctx, cluster: cl})
-	if !ok {
-		return nil
-	}
 	var errs []error
-	for _, r := range told {
+	for _, r := range c.add(name, &engagement{ctx: ctx, cluster: cl}) {
 		errs = append(errs, r.Engage(ctx, name, cl))
 	}
 	return errors.Join(errs...)
 }
 
-// enter notes an engagement until its context ends, and returns the components
-// that Engage is to tell of it. It returns false if the context has ended.
-func (c *Coordinator) enter(name multicluster.ClusterName, e *engagement) (told []multicluster.Aware, ok bool) {
+// add adds an engagement until its context ends, and returns the components for
+// Engage to call.
+func (c *Coordinator) add(name multicluster.ClusterName, e *engagement) (components []multicluster.Aware) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if e.ctx.Err() != nil {
-		return nil, false
+		return nil
 	}
-	if !c.engaged[name].same(e) {
+	if !c.engaged[name].equal(e) {
 		c.engaged[name] = e
-		context.AfterFunc(e.ctx, func() { c.forget(name, e) })
+		context.AfterFunc(e.ctx, func() { c.remove(name, e) })
 	}
-	for _, r := range c.aware {
+	for _, r := range c.components {
 		if _, late := r.late[name]; !late {
-			told = append(told, r.Aware)
+			components = append(components, r.Aware)
 		}
 	}
-	return told, true
+	return components
 }
 
-func (c *Coordinator) forget(name multicluster.ClusterName, e *engagement) {
+func (c *Coordinator) remove(name multicluster.ClusterName, e *engagement) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.engaged[name] == e {

@@ -33,7 +33,7 @@ type engagement struct {
 	cluster cluster.Cluster
 }
 
-// component notes what it is engaged with.
+// component records its engagements.
 type component struct {
 	err    error
 	engage func(engagement) // called with each, if set
@@ -59,21 +59,21 @@ func (c *component) engagements() []engagement {
 	return append([]engagement(nil), c.all...)
 }
 
-func TestClustersAndComponentsMeet(t *testing.T) {
+func TestEngage(t *testing.T) {
 	for _, tc := range []struct {
-		name string
-		meet func(c *basic.Coordinator, comp *component, engage func() error) error
+		name  string
+		order func(c *basic.Coordinator, comp *component, engage func() error) error
 	}{
 		{
-			name: "where the component comes first",
-			meet: func(c *basic.Coordinator, comp *component, engage func() error) error {
+			name: "the component first",
+			order: func(c *basic.Coordinator, comp *component, engage func() error) error {
 				c.AddAware(comp)
 				return engage()
 			},
 		},
 		{
-			name: "where the cluster comes first",
-			meet: func(c *basic.Coordinator, comp *component, engage func() error) error {
+			name: "the cluster first",
+			order: func(c *basic.Coordinator, comp *component, engage func() error) error {
 				err := engage()
 				c.AddAware(comp)
 				return err
@@ -83,17 +83,17 @@ func TestClustersAndComponentsMeet(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			g := NewWithT(t)
 			c, comp, cl := basic.New(), &component{}, &fakeCluster{}
-			g.Expect(tc.meet(c, comp, func() error { return c.Engage(t.Context(), "eu", cl) })).To(Succeed())
+			g.Expect(tc.order(c, comp, func() error { return c.Engage(t.Context(), "eu", cl) })).To(Succeed())
 			got := comp.engagements()
 			g.Expect(got).To(HaveLen(1))
 			g.Expect(got[0].name).To(BeEquivalentTo("eu"))
 			g.Expect(got[0].cluster).To(BeIdenticalTo(cl))
-			g.Expect(got[0].ctx).To(BeIdenticalTo(t.Context()), "the provider's context, which ends when the cluster leaves")
+			g.Expect(got[0].ctx).To(BeIdenticalTo(t.Context()), "with the provider's context")
 		})
 	}
 }
 
-func TestEachComponentIsEngagedWithEachClusterOnceWhoeverComesFirst(t *testing.T) {
+func TestEngageRacesWithAddAware(t *testing.T) {
 	g := NewWithT(t)
 	const n = 32
 	c := basic.New()
@@ -119,7 +119,7 @@ func TestEachComponentIsEngagedWithEachClusterOnceWhoeverComesFirst(t *testing.T
 	}
 }
 
-func TestAClusterThatHasLeftIsForgotten(t *testing.T) {
+func TestClusterLeaves(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := NewWithT(t)
 		c, first, second := basic.New(), &component{}, &component{}
@@ -128,7 +128,7 @@ func TestAClusterThatHasLeftIsForgotten(t *testing.T) {
 		g.Expect(c.Engage(ctx, "eu", &fakeCluster{})).To(Succeed())
 		g.Expect(c.Engage(t.Context(), "us", &fakeCluster{})).To(Succeed())
 		leave()
-		c.AddAware(second) // maybe before the coordinator has noticed
+		c.AddAware(second) // maybe before the cleanup has run
 		synctest.Wait()
 		third := &component{}
 		c.AddAware(third)
@@ -140,7 +140,7 @@ func TestAClusterThatHasLeftIsForgotten(t *testing.T) {
 	})
 }
 
-func TestAnEngagementThatHasEndedAlreadyIsForgotten(t *testing.T) {
+func TestEndedEngagementIsRemoved(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := NewWithT(t)
 		c, late := basic.New(), &component{}
@@ -153,7 +153,7 @@ func TestAnEngagementThatHasEndedAlreadyIsForgotten(t *testing.T) {
 	})
 }
 
-func TestAnEngagementThatHasEndedAlreadyChangesNothing(t *testing.T) {
+func TestEndedEngagementReplacesNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := NewWithT(t)
 		c, early, late, eu := basic.New(), &component{}, &component{}, &fakeCluster{}
@@ -165,13 +165,13 @@ func TestAnEngagementThatHasEndedAlreadyChangesNothing(t *testing.T) {
 		synctest.Wait()
 		c.AddAware(late)
 		for _, comp := range []*component{early, late} {
-			g.Expect(comp.engagements()).To(HaveLen(1), "the one that is there is not put out")
+			g.Expect(comp.engagements()).To(HaveLen(1), "the first one is kept")
 			g.Expect(comp.engagements()[0].cluster).To(BeIdenticalTo(eu))
 		}
 	})
 }
 
-func TestNothingOfAClusterThatHasLeftIsKept(t *testing.T) {
+func TestClusterIsCollectedAfterItLeaves(t *testing.T) {
 	g := NewWithT(t)
 	c := basic.New()
 	engage := func() (weak.Pointer[fakeCluster], func()) {
@@ -185,10 +185,10 @@ func TestNothingOfAClusterThatHasLeftIsKept(t *testing.T) {
 	g.Expect(kept.Value() == nil).To(BeFalse())
 	leave()
 	g.Eventually(func() bool { runtime.GC(); return kept.Value() == nil }).Should(BeTrue())
-	c.AddAware(&component{}) // so that c itself is not what has gone
+	c.AddAware(&component{}) // keeps c itself
 }
 
-func TestANameEngagedAgain(t *testing.T) {
+func TestNameIsEngagedAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := NewWithT(t)
 		c, early, late := basic.New(), &component{}, &component{}
@@ -197,17 +197,17 @@ func TestANameEngagedAgain(t *testing.T) {
 		before, after := &fakeCluster{}, &fakeCluster{}
 		g.Expect(c.Engage(ctx, "eu", before)).To(Succeed())
 		g.Expect(c.Engage(t.Context(), "eu", after)).To(Succeed())
-		g.Expect(early.engagements()).To(HaveLen(2), "components are told of the successor")
+		g.Expect(early.engagements()).To(HaveLen(2), "engaged with the successor")
 
-		leave() // after the successor has come
+		leave() // after the successor was engaged
 		synctest.Wait()
 		c.AddAware(late)
-		g.Expect(late.engagements()).To(HaveLen(1), "the end of the one before does not make it forget the successor")
+		g.Expect(late.engagements()).To(HaveLen(1), "the end of the old engagement does not remove the new one")
 		g.Expect(late.engagements()[0].cluster).To(BeIdenticalTo(after))
 	})
 }
 
-func TestAllComponentsAreToldAlsoAfterOneHasFailed(t *testing.T) {
+func TestEngageFails(t *testing.T) {
 	g := NewWithT(t)
 	c := basic.New()
 	first, second := errors.New("first"), errors.New("second")
@@ -221,22 +221,22 @@ func TestAllComponentsAreToldAlsoAfterOneHasFailed(t *testing.T) {
 	}
 }
 
-func TestAComponentAddedLateThatFailsIsLoggedAndHearsOfTheOthers(t *testing.T) {
+func TestLateComponentFails(t *testing.T) {
 	g := NewWithT(t)
 	var lines []string
 	ctx := log.IntoContext(t.Context(), funcr.New(func(_, line string) { lines = append(lines, line) }, funcr.Options{}))
-	c, late := basic.New(), &component{err: errors.New("does not want it")}
+	c, late := basic.New(), &component{err: errors.New("not wanted")}
 	g.Expect(c.Engage(ctx, "eu", &fakeCluster{})).To(Succeed())
 	g.Expect(c.Engage(ctx, "us", &fakeCluster{})).To(Succeed())
 	c.AddAware(late)
 	g.Expect(late.engagements()).To(HaveLen(2))
 	g.Expect(lines).To(ConsistOf(
-		And(ContainSubstring("does not want it"), ContainSubstring(`"cluster"="eu"`)),
-		And(ContainSubstring("does not want it"), ContainSubstring(`"cluster"="us"`)),
+		And(ContainSubstring("not wanted"), ContainSubstring(`"cluster"="eu"`)),
+		And(ContainSubstring("not wanted"), ContainSubstring(`"cluster"="us"`)),
 	))
 }
 
-func TestAComponentMayCallBack(t *testing.T) {
+func TestComponentCallsBack(t *testing.T) {
 	g := NewWithT(t)
 	c, inner := basic.New(), &component{}
 	c.AddAware(&component{engage: func(e engagement) {
@@ -249,6 +249,6 @@ func TestAComponentMayCallBack(t *testing.T) {
 	g.Expect(inner.engagements()).To(HaveLen(2))
 }
 
-func TestThereIsNothingToRun(t *testing.T) {
+func TestRunnable(t *testing.T) {
 	NewWithT(t).Expect(basic.New().Runnable()).To(BeNil())
 }

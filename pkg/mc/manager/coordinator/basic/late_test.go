@@ -18,23 +18,23 @@ import (
 	"github.com/rollcall-dev/rollcall/pkg/mc/multicluster"
 )
 
-// A component that is added while a cluster is replaced must not be left with
-// the one that was.
-func TestAComponentAddedWhileANameIsEngagedAgainEndsUpWithTheSuccessor(t *testing.T) {
+// A component that is added while a cluster is replaced must be engaged with the
+// new one last.
+func TestAddAwareWhileClusterIsReplaced(t *testing.T) {
 	for _, tc := range []struct {
 		name string
-		// when the successor comes: as the component is told of this cluster
+		// during is the cluster during whose Engage the other one is replaced.
 		during multicluster.ClusterName
 	}{
-		{"before it is told of the one that was", "other"},
-		{"while it is told of the one that was", "eu"},
+		{"before Engage with the old cluster", "other"},
+		{"during Engage with the old cluster", "eu"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			g := NewWithT(t)
 			c := basic.New()
 			before, after := &fakeCluster{}, &fakeCluster{}
 			g.Expect(c.Engage(t.Context(), "eu", before)).To(Succeed())
-			// Whichever of many names comes first, it is not eu.
+			// The first of many names is hardly ever eu.
 			if tc.during == "other" {
 				for i := range 64 {
 					g.Expect(c.Engage(t.Context(), multicluster.ClusterName(fmt.Sprint("other-", i)), &fakeCluster{})).To(Succeed())
@@ -48,27 +48,27 @@ func TestAComponentAddedWhileANameIsEngagedAgainEndsUpWithTheSuccessor(t *testin
 				}
 			}}
 			c.AddAware(comp)
-			var told []cluster.Cluster
+			var engaged []cluster.Cluster
 			for _, e := range comp.engagements() {
 				if e.name == "eu" {
-					told = append(told, e.cluster)
+					engaged = append(engaged, e.cluster)
 				}
 			}
-			g.Expect(told[len(told)-1]).To(BeIdenticalTo(after))
+			g.Expect(engaged[len(engaged)-1]).To(BeIdenticalTo(after))
 			if tc.during == "eu" {
-				g.Expect(told).To(HaveLen(2), "of each once")
+				g.Expect(engaged).To(HaveLen(2), "each once")
 			} else {
-				g.Expect(len(told)).To(BeNumerically("<=", 2), "by chance, eu was the first of all")
+				g.Expect(len(engaged)).To(BeNumerically("<=", 2), "eu may have been the first")
 			}
 
 			again := &fakeCluster{}
 			g.Expect(c.Engage(t.Context(), "eu", again)).To(Succeed())
-			g.Expect(last(comp, "eu")).To(BeIdenticalTo(again), "and what comes later as ever")
+			g.Expect(last(comp, "eu")).To(BeIdenticalTo(again), "as usual")
 		})
 	}
 }
 
-// last returns the cluster of that name that a component was told of last.
+// last returns the last cluster of that name that a component was engaged with.
 func last(comp *component, name multicluster.ClusterName) cluster.Cluster {
 	var cl cluster.Cluster
 	for _, e := range comp.engagements() {
@@ -79,7 +79,7 @@ func last(comp *component, name multicluster.ClusterName) cluster.Cluster {
 	return cl
 }
 
-func TestComponentsAddedWhileNamesAreEngagedAgainHearOfEachClusterOnceAndOfTheLastOneLast(t *testing.T) {
+func TestAddAwareRacesWithReplacements(t *testing.T) {
 	g := NewWithT(t)
 	const n, rounds = 8, 50
 	c := basic.New()
@@ -116,19 +116,19 @@ func TestComponentsAddedWhileNamesAreEngagedAgainHearOfEachClusterOnceAndOfTheLa
 	}
 }
 
-func TestAnEngagementThatIsToldOfAgainIsTheSame(t *testing.T) {
+func TestEngageIsRepeated(t *testing.T) {
 	g := NewWithT(t)
 	c, eu, early := basic.New(), &fakeCluster{}, &component{}
 	c.AddAware(early)
 	g.Expect(c.Engage(t.Context(), "eu", eu)).To(Succeed())
 	g.Expect(c.Engage(t.Context(), "eu", eu)).To(Succeed())
-	g.Expect(early.engagements()).To(HaveLen(2), "which may have failed the first time")
+	g.Expect(early.engagements()).To(HaveLen(2), "it may have failed the first time")
 	late := &component{}
 	c.AddAware(late)
 	g.Expect(late.engagements()).To(HaveLen(1))
 }
 
-func TestAClusterThatIsEngagedAnewStaysWhenTheFormerEngagementEnds(t *testing.T) {
+func TestSameClusterInTwoEngagements(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := NewWithT(t)
 		c, eu := basic.New(), &fakeCluster{}

@@ -8,6 +8,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured/unstructuredscheme"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/managedfields"
@@ -26,8 +27,8 @@ func (s *Server) merged(t Target, live, applied *unstructured.Unstructured, mana
 	return s.acceptTracked(t, out)
 }
 
-// trackUpdate notes who changed which fields, of an object that was applied at
-// least once.
+// trackUpdate records the field manager of changed fields, for an object that
+// was applied at least once.
 func (s *Server) trackUpdate(t Target, live, next *unstructured.Unstructured, manager string) error {
 	if len(live.GetManagedFields()) == 0 {
 		next.SetManagedFields(nil)
@@ -59,39 +60,14 @@ func (s *Server) fieldManager(t Target) (*managedfields.FieldManager, error) {
 	if err != nil {
 		return nil, err
 	}
-	return managedfields.NewDefaultCRDFieldManager(converter, sameVersion{}, nothingDefaulted{}, creator{},
+	return managedfields.NewDefaultCRDFieldManager(converter, sameVersion{s.types.scheme},
+		unstructuredscheme.NewUnstructuredDefaulter(), unstructuredscheme.NewUnstructuredCreator(),
 		t.Resource.GroupVersionKind, t.Resource.GroupVersion(), t.Subresource, nil)
 }
 
-// creator makes empty objects of any kind.
-type creator struct{}
-
-// New implements runtime.ObjectCreater.
-func (creator) New(gvk schema.GroupVersionKind) (runtime.Object, error) {
-	object := &unstructured.Unstructured{Object: map[string]any{}}
-	object.SetGroupVersionKind(gvk)
-	return object, nil
-}
-
-// nothingDefaulted is a defaulter without defaults.
-type nothingDefaulted struct{}
-
-// Default implements runtime.ObjectDefaulter.
-func (nothingDefaulted) Default(runtime.Object) {}
-
-// sameVersion converts between versions of a kind that differ in name alone.
-type sameVersion struct{}
-
-// Convert implements runtime.ObjectConvertor.
-func (sameVersion) Convert(in, out, _ any) error {
-	from, ok1 := in.(*unstructured.Unstructured)
-	to, ok2 := out.(*unstructured.Unstructured)
-	if !ok1 || !ok2 {
-		return fmt.Errorf("cannot convert %T to %T", in, out)
-	}
-	to.Object = from.DeepCopy().Object
-	return nil
-}
+// sameVersion converts between versions of a kind that differ only in name. The
+// field manager calls no other method of the convertor.
+type sameVersion struct{ runtime.ObjectConvertor }
 
 // ConvertToVersion implements runtime.ObjectConvertor.
 func (sameVersion) ConvertToVersion(in runtime.Object, target runtime.GroupVersioner) (runtime.Object, error) {
@@ -105,9 +81,4 @@ func (sameVersion) ConvertToVersion(in runtime.Object, target runtime.GroupVersi
 		object.SetGroupVersionKind(gvk)
 	}
 	return object, nil
-}
-
-// ConvertFieldLabel implements runtime.ObjectConvertor.
-func (sameVersion) ConvertFieldLabel(_ schema.GroupVersionKind, label, value string) (string, string, error) {
-	return label, value, nil
 }

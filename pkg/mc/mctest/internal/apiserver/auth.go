@@ -4,7 +4,6 @@
 package apiserver
 
 import (
-	"crypto/rand"
 	"crypto/x509"
 	"net/http"
 	"slices"
@@ -15,7 +14,7 @@ import (
 	authenticationv1 "k8s.io/api/authentication/v1"
 )
 
-// User is who a credential stands for.
+// User is the user that a credential authenticates.
 type User = authenticationv1.UserInfo
 
 // tokens are the bearer tokens that a server knows.
@@ -33,9 +32,6 @@ func (t *tokens) add(token string, user User, expires time.Time) {
 	user.Groups = authenticated(user.Groups)
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.known == nil {
-		t.known = map[string]tokenEntry{}
-	}
 	t.known[token] = tokenEntry{user, expires}
 }
 
@@ -55,10 +51,7 @@ func (t *tokens) find(token string) (User, bool) {
 	return entry.user, true
 }
 
-// newToken makes a token that nobody can guess.
-func newToken() string { return rand.Text() }
-
-// authenticate tells who sent a request, by bearer token or else by client
+// authenticate returns the user of a request, by bearer token or else by client
 // certificate.
 func (s *Server) authenticate(r *http.Request) (User, bool) {
 	if token, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer "); ok {
@@ -79,12 +72,12 @@ func (s *Server) authenticate(r *http.Request) (User, bool) {
 	return User{Username: leaf.Subject.CommonName, Groups: authenticated(leaf.Subject.Organization)}, true
 }
 
-// authenticated adds the group that every user belongs to who is known.
+// authenticated adds the group of all authenticated users.
 func authenticated(groups []string) []string {
 	return append(slices.Clone(groups), "system:authenticated")
 }
 
-// public reports whether a path is served to anybody.
+// public reports whether a path needs no authentication.
 func public(path string) bool {
 	switch path {
 	case "/healthz", "/livez", "/readyz", "/version":

@@ -4,7 +4,6 @@
 package apiserver
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -25,7 +24,7 @@ import (
 	"github.com/rollcall-dev/rollcall/pkg/mc/mctest/internal/store"
 )
 
-// maxBody is the size of the largest request that a real server takes.
+// maxBody is the largest size of a request that a real server accepts.
 const maxBody = 3 << 20
 
 func readBody(r *http.Request) (body []byte, mediaType string, err error) {
@@ -48,27 +47,37 @@ func readBody(r *http.Request) (body []byte, mediaType string, err error) {
 }
 
 func unsupportedMediaType(mediaType string) error {
-	return &apierrors.StatusError{ErrStatus: metav1.Status{
-		Status:  metav1.StatusFailure,
-		Code:    http.StatusUnsupportedMediaType,
-		Reason:  metav1.StatusReasonUnsupportedMediaType,
-		Message: "the body of the request was in an unknown format: " + mediaType,
-	}}
+	return statusError(http.StatusUnsupportedMediaType, metav1.StatusReasonUnsupportedMediaType,
+		"the body of the request was in an unknown format: "+mediaType)
 }
 
 // unmarshal decodes JSON or YAML.
-func unmarshal(body []byte, mediaType string, into any) error {
+func unmarshal(body []byte, mediaType string, into any) (err error) {
 	switch mediaType {
 	case runtime.ContentTypeJSON:
-		return utiljson.Unmarshal(body, into)
 	case runtime.ContentTypeYAML:
-		raw, err := yaml.YAMLToJSON(body)
-		if err != nil {
-			return err
-		}
-		return utiljson.Unmarshal(raw, into)
+		body, err = yaml.YAMLToJSON(body)
+	default:
+		return unsupportedMediaType(mediaType)
 	}
-	return unsupportedMediaType(mediaType)
+	if err == nil {
+		err = utiljson.Unmarshal(body, into)
+	}
+	if err != nil {
+		return apierrors.NewBadRequest(err.Error())
+	}
+	return nil
+}
+
+// decodeTyped decodes a body into a Go type.
+func (s *Server) decodeTyped(body []byte, mediaType string, kind schema.GroupVersionKind, into runtime.Object) error {
+	if mediaType != runtime.ContentTypeProtobuf {
+		return unmarshal(body, mediaType, into)
+	}
+	if _, _, err := s.types.protobuf.Decode(body, &kind, into); err != nil {
+		return apierrors.NewBadRequest(err.Error())
+	}
+	return nil
 }
 
 // readObject decodes the body of a create or update.
@@ -79,10 +88,7 @@ func (s *Server) readObject(r *http.Request, t Target) (*unstructured.Unstructur
 	}
 	res := t.Resource
 	object := &unstructured.Unstructured{}
-	switch {
-	case mediaType == runtime.ContentTypeProtobuf && res.Custom:
-		return nil, unsupportedMediaType(mediaType)
-	case mediaType == runtime.ContentTypeProtobuf:
+	if mediaType == runtime.ContentTypeProtobuf && !res.Custom {
 		typed, gvk, err := s.types.protobuf.Decode(body, &res.GroupVersionKind, nil)
 		if err != nil {
 			return nil, apierrors.NewBadRequest(err.Error())
@@ -91,13 +97,8 @@ func (s *Server) readObject(r *http.Request, t Target) (*unstructured.Unstructur
 		if object.Object, err = runtime.DefaultUnstructuredConverter.ToUnstructured(typed); err != nil {
 			return nil, apierrors.NewBadRequest(err.Error())
 		}
-	default:
-		if err := unmarshal(body, mediaType, &object.Object); err != nil {
-			if apierrors.IsUnsupportedMediaType(err) {
-				return nil, err
-			}
-			return nil, apierrors.NewBadRequest(err.Error())
-		}
+	} else if err := unmarshal(body, mediaType, &object.Object); err != nil {
+		return nil, err
 	}
 	if object.Object == nil {
 		return nil, apierrors.NewBadRequest("the body of the request is empty")
@@ -105,9 +106,8 @@ func (s *Server) readObject(r *http.Request, t Target) (*unstructured.Unstructur
 	return object, nil
 }
 
-// accept brings an object that came from outside into the form in which it is
-// stored: its kind is the resource's, and what the Go type has no field for is
-// dropped.
+// accept brings an object of a request into its stored form: its kind is the
+// resource's, and fields that the Go type does not have are dropped.
 func (s *Server) accept(object *unstructured.Unstructured, res *resource.Resource) error {
 	if version := object.GetAPIVersion(); version == "" {
 		object.SetAPIVersion(res.GroupVersion().String())
@@ -144,8 +144,8 @@ func (s *Server) accept(object *unstructured.Unstructured, res *resource.Resourc
 	return err
 }
 
-// fromUnstructured takes the straight way, and the longer one over JSON where
-// the types of the values do not quite match.
+// fromUnstructured converts directly, or over JSON where the types of the values
+// do not match exactly.
 func fromUnstructured(object map[string]any, into runtime.Object) error {
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object, into); err == nil {
 		return nil
@@ -154,11 +154,11 @@ func fromUnstructured(object map[string]any, into runtime.Object) error {
 	if err != nil {
 		return err
 	}
-	return json.NewDecoder(bytes.NewReader(raw)).Decode(into)
+	return json.Unmarshal(raw, into)
 }
 
-// decode reads a stored object in the version of a resource.
-func decode(rec *store.Record, res *resource.Resource) (*unstructured.Unstructured, error) {
+// Decode reads a stored object in the version of a resource.
+func Decode(rec *store.Record, res *resource.Resource) (*unstructured.Unstructured, error) {
 	object := &unstructured.Unstructured{}
 	if err := utiljson.Unmarshal(rec.JSON, &object.Object); err != nil {
 		return nil, err
@@ -172,4 +172,40 @@ func uidOf(rec *store.Record) (types.UID, error) {
 	var object metav1.PartialObjectMetadata
 	err := json.Unmarshal(rec.JSON, &object)
 	return object.UID, err
+}
+
+// coreEventFields are the fields of an Event that have other names in
+// events.k8s.io.
+var coreEventFields = map[string]string{
+	"involvedObject":     "regarding",
+	"message":            "note",
+	"source":             "deprecatedSource",
+	"firstTimestamp":     "deprecatedFirstTimestamp",
+	"lastTimestamp":      "deprecatedLastTimestamp",
+	"count":              "deprecatedCount",
+	"reportingComponent": "reportingController",
+}
+
+// convert converts an object to the version of a resource. Versions of a kind
+// differ only in their name, except those of Event.
+func convert(object *unstructured.Unstructured, res *resource.Resource) {
+	version := res.GroupVersion().String()
+	from := object.GetAPIVersion()
+	if from == version {
+		return
+	}
+	object.SetAPIVersion(version)
+	if res.Kind != "Event" || res.Custom {
+		return
+	}
+	for core, renamed := range coreEventFields {
+		source, target := core, renamed
+		if version == "v1" {
+			source, target = renamed, core
+		}
+		if value, ok := object.Object[source]; ok {
+			object.Object[target] = value
+			delete(object.Object, source)
+		}
+	}
 }

@@ -5,7 +5,7 @@ package apiserver
 
 import "sync"
 
-// counters tell what a server was asked.
+// counters count requests and open watches.
 type counters struct {
 	mu       sync.Mutex
 	requests map[attributes]int // guarded by mu
@@ -15,18 +15,12 @@ type counters struct {
 func (c *counters) request(a attributes) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.requests == nil {
-		c.requests = map[attributes]int{}
-	}
 	c.requests[a]++
 }
 
 func (c *counters) watch(resource string, delta int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.watches == nil {
-		c.watches = map[string]int{}
-	}
 	c.watches[resource] += delta
 	if c.watches[resource] == 0 {
 		delete(c.watches, resource)
@@ -51,7 +45,7 @@ func (s *Server) Requests(verb, resource string) int {
 func (s *Server) ResetRequests() {
 	s.counters.mu.Lock()
 	defer s.counters.mu.Unlock()
-	s.counters.requests = nil
+	clear(s.counters.requests)
 }
 
 // OpenWatches counts the watches of a resource that are open now; of all, if

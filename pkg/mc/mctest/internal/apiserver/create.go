@@ -27,7 +27,7 @@ const (
 	generateAttempts = 8
 )
 
-// Create stores a new object. It may change the object that it is given.
+// Create stores a new object. It may change the object.
 func (s *Server) Create(t Target, object *unstructured.Unstructured, o WriteOptions) (*store.Record, error) {
 	if err := s.accept(object, t.Resource); err != nil {
 		return nil, err
@@ -78,28 +78,15 @@ func (s *Server) createNamed(t Target, object *unstructured.Unstructured, o Writ
 	if errs := validation.ValidateObjectMetaAccessor(object, t.Resource.Namespaced, t.validName, field.NewPath("metadata")); len(errs) > 0 {
 		return nil, apierrors.NewInvalid(t.groupKind(), t.Name, errs)
 	}
-	d, err := draft(object)
-	if err != nil {
-		return nil, err
-	}
-	if o.DryRun {
-		if s.store.Get(t.Resource.Storage(), t.Namespace, t.Name) != nil {
-			return nil, apierrors.NewAlreadyExists(t.Resource.GroupResource(), t.Name)
-		}
-		return d.Preview(s.store.Revision()), nil
-	}
-	rec, err := s.store.Put(t.Resource.Storage(), nil, d)
+	rec, err := s.commit(t, nil, object, false, o.DryRun)
 	if errors.Is(err, store.ErrConflict) {
 		return nil, apierrors.NewAlreadyExists(t.Resource.GroupResource(), t.Name)
 	}
-	if err != nil {
-		return nil, err
-	}
-	s.written(t)
-	return rec, nil
+	return rec, err
 }
 
-// checkCreation fails if the namespace of a new object is not there or going.
+// checkCreation fails if the namespace of a new object does not exist or is
+// terminating.
 func (s *Server) checkCreation(t Target) error {
 	if !t.Resource.Namespaced {
 		return nil

@@ -21,8 +21,8 @@ import (
 
 var crdStorage = schema.GroupResource{Group: "apiextensions.k8s.io", Resource: "customresourcedefinitions"}
 
-// establish completes a new CustomResourceDefinition: names that follow from
-// others, and the status that says it is served.
+// establish completes a new CustomResourceDefinition: the default names, and a
+// status that reports it as served.
 func establish(object *unstructured.Unstructured) error {
 	crd := &apiextensionsv1.CustomResourceDefinition{}
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, crd); err != nil {
@@ -55,8 +55,8 @@ func establish(object *unstructured.Unstructured) error {
 	return err
 }
 
-// reloadCustomResources serves what the CustomResourceDefinitions say now, and
-// drops the objects of those that are gone.
+// reloadCustomResources serves the resources of the current
+// CustomResourceDefinitions, and drops the objects of deleted ones.
 func (s *Server) reloadCustomResources() {
 	s.catalogMu.Lock()
 	defer s.catalogMu.Unlock()
@@ -82,17 +82,17 @@ func (s *Server) reloadCustomResources() {
 	s.changed.signal()
 }
 
-// drop removes all objects of a resource, whatever holds them.
+// drop removes all objects of a resource, in spite of finalizers.
 func (s *Server) drop(r *resource.Resource) {
 	records, _ := s.store.List(r.Storage(), "")
 	for _, rec := range records {
-		object, err := decode(rec, r)
+		object, err := Decode(rec, r)
 		if err != nil {
 			continue
 		}
 		if d, err := draft(object); err == nil {
-			// If it changed just now, its next writer is left with an
-			// object that nobody can see.
+			// If it has just changed, an object stays that no client can
+			// see.
 			_, _ = s.store.Delete(r.Storage(), rec, d)
 		}
 	}

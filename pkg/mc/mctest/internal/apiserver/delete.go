@@ -15,8 +15,8 @@ import (
 	"github.com/rollcall-dev/rollcall/pkg/mc/mctest/internal/store"
 )
 
-// Delete removes an object, or marks it as going if finalizers hold it. It
-// returns the object's last state and whether it is gone.
+// Delete removes an object, or marks it as terminating if it has finalizers. It
+// returns the object's last state and whether it has been removed.
 func (s *Server) Delete(t Target, o *metav1.DeleteOptions) (rec *store.Record, gone bool, err error) {
 	for {
 		rec := s.store.Get(t.Resource.Storage(), t.Namespace, t.Name)
@@ -32,7 +32,7 @@ func (s *Server) Delete(t Target, o *metav1.DeleteOptions) (rec *store.Record, g
 }
 
 func (s *Server) deleteRecord(t Target, rec *store.Record, o *metav1.DeleteOptions) (*store.Record, bool, error) {
-	object, err := decode(rec, t.Resource)
+	object, err := Decode(rec, t.Resource)
 	if err != nil {
 		return nil, false, err
 	}
@@ -51,29 +51,11 @@ func (s *Server) deleteRecord(t Target, rec *store.Record, o *metav1.DeleteOptio
 		}
 		terminating(t, object)
 	}
-	d, err := draft(object)
-	if err != nil {
-		return nil, false, err
-	}
-	switch {
-	case len(o.DryRun) > 0:
-		return d.Preview(rec.Revision), released, nil
-	case released:
-		out, err := s.store.Delete(t.Resource.Storage(), rec, d)
-		if err == nil {
-			s.removed(t)
-		}
-		return out, true, err
-	}
-	out, err := s.store.Put(t.Resource.Storage(), rec, d)
-	if err != nil {
-		return nil, false, err
-	}
-	s.written(t)
-	return out, false, nil
+	out, err := s.commit(t, rec, object, released, len(o.DryRun) > 0)
+	return out, released, err
 }
 
-// released reports whether nothing holds an object that is to be deleted.
+// released reports whether an object that is to be deleted has no finalizers.
 func (t Target) released(object *unstructured.Unstructured) bool {
 	return len(object.GetFinalizers()) == 0 && !holdsNamespace(t, object)
 }
@@ -91,7 +73,7 @@ func (t Target) checkPreconditions(object *unstructured.Unstructured, p *metav1.
 	return nil
 }
 
-// DeleteCollection deletes what a list selects, and returns that list.
+// DeleteCollection deletes the objects of a list, and returns that list.
 func (s *Server) DeleteCollection(t Target, o *metav1.DeleteOptions, list *metainternal.ListOptions) ([]*store.Record, error) {
 	p, err := s.List(t, list)
 	if err != nil {

@@ -14,7 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/version"
 )
 
-// Version is what servers report of themselves.
+// Version is the version that servers report.
 var Version = version.Info{
 	Major:        "1",
 	Minor:        "37",
@@ -27,7 +27,7 @@ var Version = version.Info{
 
 const aggregatedType = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
 
-// serveDocument answers what concerns no resource.
+// serveDocument answers requests that concern no resource.
 func (s *Server) serveDocument(w http.ResponseWriter, r *http.Request) {
 	switch r.URL.Path {
 	case "/healthz", "/livez", "/readyz":
@@ -62,8 +62,8 @@ func (s *Server) serveDocument(w http.ResponseWriter, r *http.Request) {
 	write(w, http.StatusOK, contentType, raw)
 }
 
-// serveUnknown says that there is nothing: in JSON within a group that exists,
-// and in plain text elsewhere.
+// serveUnknown answers 404: in JSON within a group that exists, and in plain
+// text elsewhere.
 func (s *Server) serveUnknown(w http.ResponseWriter, r *http.Request) {
 	if rest, ok := strings.CutPrefix(r.URL.Path, "/apis/"); ok {
 		group, _, _ := strings.Cut(rest, "/")

@@ -8,11 +8,13 @@ import (
 	"encoding/json"
 	"io"
 	"net/http"
+	"slices"
 	"strconv"
 
-	"k8s.io/apimachinery/pkg/api/meta"
+	metainternalscheme "k8s.io/apimachinery/pkg/apis/meta/internalversion/scheme"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/rollcall-dev/rollcall/pkg/mc/mctest/internal/resource"
 	"github.com/rollcall-dev/rollcall/pkg/mc/mctest/internal/store"
@@ -22,7 +24,7 @@ import (
 type encoder struct {
 	types    *Types
 	resource *resource.Resource
-	partial  bool // metadata alone
+	partial  bool // only metadata
 	protobuf bool
 }
 
@@ -39,8 +41,24 @@ func (e *encoder) object(rec *store.Record) ([]byte, error) {
 	if err != nil || !e.protobuf {
 		return raw, err
 	}
-	object, err := e.goObject(raw)
+	gvk := e.resource.GroupVersionKind
+	if e.partial {
+		gvk = metav1.SchemeGroupVersion.WithKind("PartialObjectMetadata")
+	}
+	return e.toProtobuf(raw, gvk)
+}
+
+// toProtobuf converts an object or list from JSON by way of its Go type.
+func (e *encoder) toProtobuf(raw []byte, gvk schema.GroupVersionKind) ([]byte, error) {
+	scheme := e.types.scheme
+	if e.partial {
+		scheme = metainternalscheme.Scheme
+	}
+	object, err := scheme.New(gvk)
 	if err != nil {
+		return nil, err
+	}
+	if err := json.Unmarshal(raw, object); err != nil {
 		return nil, err
 	}
 	var b bytes.Buffer
@@ -48,11 +66,11 @@ func (e *encoder) object(rec *store.Record) ([]byte, error) {
 	return b.Bytes(), err
 }
 
-// json encodes a record in JSON: as it is stored, if that is what is wanted.
+// json encodes a record in JSON: as it is stored, if the client asks for that.
 func (e *encoder) json(rec *store.Record) ([]byte, error) {
 	raw := rec.JSON
 	if rec.APIVersion != e.resource.GroupVersion().String() {
-		object, err := decode(rec, e.resource)
+		object, err := Decode(rec, e.resource)
 		if err != nil {
 			return nil, err
 		}
@@ -73,24 +91,7 @@ func (e *encoder) json(rec *store.Record) ([]byte, error) {
 }
 
 func partialObject(metadata []byte) []byte {
-	const head = `{"kind":"PartialObjectMetadata","apiVersion":"meta.k8s.io/v1","metadata":`
-	out := make([]byte, 0, len(head)+len(metadata)+1)
-	out = append(out, head...)
-	out = append(out, metadata...)
-	return append(out, '}')
-}
-
-// goObject decodes JSON into the Go type that is wanted.
-func (e *encoder) goObject(raw []byte) (runtime.Object, error) {
-	if e.partial {
-		object := &metav1.PartialObjectMetadata{}
-		return object, json.Unmarshal(raw, object)
-	}
-	object, err := e.types.scheme.New(e.resource.GroupVersionKind)
-	if err != nil {
-		return nil, err
-	}
-	return object, json.Unmarshal(raw, object)
+	return slices.Concat([]byte(`{"kind":"PartialObjectMetadata","apiVersion":"meta.k8s.io/v1","metadata":`), metadata, []byte("}"))
 }
 
 // Page is a part of a list.
@@ -111,19 +112,16 @@ func (p *Page) meta() metav1.ListMeta {
 
 // list writes a page.
 func (e *encoder) list(w http.ResponseWriter, p *Page) error {
-	if e.protobuf {
-		return e.protobufList(w, p)
-	}
 	var b bytes.Buffer
-	kind, version := e.resource.ListKind, e.resource.GroupVersion().String()
+	gvk := e.resource.GroupVersion().WithKind(e.resource.ListKind)
 	if e.partial {
-		kind, version = "PartialObjectMetadataList", metav1.SchemeGroupVersion.String()
+		gvk = metav1.SchemeGroupVersion.WithKind("PartialObjectMetadataList")
 	}
 	listMeta, err := json.Marshal(p.meta())
 	if err != nil {
 		return err
 	}
-	b.WriteString(`{"kind":"` + kind + `","apiVersion":"` + version + `","metadata":`)
+	b.WriteString(`{"kind":"` + gvk.Kind + `","apiVersion":"` + gvk.GroupVersion().String() + `","metadata":`)
 	b.Write(listMeta)
 	b.WriteString(`,"items":[`)
 	for i, rec := range p.records {
@@ -137,49 +135,13 @@ func (e *encoder) list(w http.ResponseWriter, p *Page) error {
 		b.Write(raw)
 	}
 	b.WriteString("]}")
-	write(w, http.StatusOK, e.contentType(), b.Bytes())
-	return nil
-}
-
-func (e *encoder) protobufList(w http.ResponseWriter, p *Page) error {
-	items := make([]runtime.Object, len(p.records))
-	for i, rec := range p.records {
-		raw, err := e.json(rec)
-		if err != nil {
-			return err
-		}
-		if items[i], err = e.goObject(raw); err != nil {
+	raw := b.Bytes()
+	if e.protobuf {
+		if raw, err = e.toProtobuf(raw, gvk); err != nil {
 			return err
 		}
 	}
-	var list runtime.Object
-	if e.partial {
-		list = &metav1.PartialObjectMetadataList{}
-		list.GetObjectKind().SetGroupVersionKind(metav1.SchemeGroupVersion.WithKind("PartialObjectMetadataList"))
-	} else {
-		gvk := e.resource.GroupVersion().WithKind(e.resource.ListKind)
-		var err error
-		if list, err = e.types.scheme.New(gvk); err != nil {
-			return err
-		}
-		list.GetObjectKind().SetGroupVersionKind(gvk)
-	}
-	if err := meta.SetList(list, items); err != nil {
-		return err
-	}
-	accessor, err := meta.ListAccessor(list)
-	if err != nil {
-		return err
-	}
-	m := p.meta()
-	accessor.SetResourceVersion(m.ResourceVersion)
-	accessor.SetContinue(m.Continue)
-	accessor.SetRemainingItemCount(m.RemainingItemCount)
-	var b bytes.Buffer
-	if err := e.types.protobuf.Encode(list, &b); err != nil {
-		return err
-	}
-	write(w, http.StatusOK, e.contentType(), b.Bytes())
+	write(w, http.StatusOK, e.contentType(), raw)
 	return nil
 }
 

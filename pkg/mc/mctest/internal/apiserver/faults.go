@@ -14,38 +14,28 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// FaultKind says in which way requests fail.
+// FaultKind is the way in which requests fail.
 type FaultKind int
 
-// The kinds of faults. Refuse and Freeze concern the whole server, the others
-// the requests that match.
+// The kinds of faults, which package mctest documents. Refuse and Freeze concern
+// the whole server, the others the requests that match.
 const (
-	// Hang answers nothing until it is lifted.
 	Hang FaultKind = iota
-	// Refuse closes the listener and all connections.
 	Refuse
-	// Freeze moves no byte on any connection.
 	Freeze
-	// Reset ends connections with a TCP reset.
 	Reset
-	// Unauthorized answers 401.
 	Unauthorized
-	// Forbidden answers 403.
 	Forbidden
-	// Expired answers 410 to watches that resume, and ends open ones so.
 	Expired
-	// TooManyRequests answers 429.
 	TooManyRequests
-	// Unavailable answers 503.
 	Unavailable
-	// Slow waits before it answers.
 	Slow
 )
 
 // Fault makes requests fail.
 type Fault struct {
 	Kind FaultKind
-	// Duration is how long Slow waits, and what TooManyRequests asks the
+	// Duration is how long Slow waits, and how long TooManyRequests asks the
 	// client to wait.
 	Duration time.Duration
 	// Verbs and Resources limit the fault; empty ones do not.
@@ -124,8 +114,8 @@ func (f *faults) find(kind FaultKind, a attributes) *activeFault {
 }
 
 // Inject puts a fault in force until the returned function is called or all
-// faults are lifted. It fails only on behalf of another fault that was lifted
-// at the same time.
+// faults are lifted. It fails only if another fault is lifted at the same time,
+// and the server's port cannot be reopened.
 func (s *Server) Inject(fault Fault) (lift func() error, err error) {
 	active := s.faults.add(fault)
 	if err := s.applyFaults(); err != nil {
@@ -142,14 +132,14 @@ func (s *Server) Inject(fault Fault) (lift func() error, err error) {
 	}, nil
 }
 
-// LiftAll ends all faults. It fails if the server's port cannot be had back.
+// LiftAll lifts all faults. It fails if the server's port cannot be reopened.
 func (s *Server) LiftAll() error {
 	s.faults.remove(nil)
 	s.changed.signal()
 	return s.applyFaults()
 }
 
-// applyFaults brings the listener in line with the faults in force.
+// applyFaults applies the faults in force to the listener.
 func (s *Server) applyFaults() error {
 	s.listenerMu.Lock()
 	defer s.listenerMu.Unlock()
@@ -174,9 +164,9 @@ func (s *Server) applyFaults() error {
 	return nil
 }
 
-// suffer makes a request fail if a fault wants it to. It reports whether the
-// request is to go on.
-func (s *Server) suffer(w http.ResponseWriter, r *http.Request, req *request) bool {
+// injectFaults lets a request fail if a fault matches. It reports whether the
+// request continues.
+func (s *Server) injectFaults(w http.ResponseWriter, r *http.Request, req *request) bool {
 	for _, fault := range s.faults.matching(req.attributes) {
 		switch fault.Kind {
 		case Hang:
@@ -208,7 +198,7 @@ func (s *Server) suffer(w http.ResponseWriter, r *http.Request, req *request) bo
 	return true
 }
 
-// failure is the error that a fault answers, or nil if it answers none.
+// failure returns the error that a fault answers, or nil.
 func (f *activeFault) failure(req *request) error {
 	gr := schema.GroupResource{Group: req.resource.Group, Resource: req.resource.Resource}
 	switch f.Kind {

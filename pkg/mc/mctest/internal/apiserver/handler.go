@@ -22,13 +22,14 @@ import (
 
 // ServeHTTP answers one request.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if !s.requests.begin() {
+	s.requests.RLock()
+	defer s.requests.RUnlock()
+	if s.ctx.Err() != nil { // after Close
 		panic(http.ErrAbortHandler)
 	}
-	defer s.requests.end()
 	req := parse(r)
 	s.counters.request(req.attributes)
-	if !s.suffer(w, r, &req) {
+	if !s.injectFaults(w, r, &req) {
 		return
 	}
 	user, known := s.authenticate(r)
@@ -89,21 +90,13 @@ func (s *Server) serveResource(w http.ResponseWriter, r *http.Request, req *requ
 	return errMethod
 }
 
-var errNoSuchPath = &apierrors.StatusError{ErrStatus: metav1.Status{
-	Status:  metav1.StatusFailure,
-	Code:    http.StatusNotFound,
-	Reason:  metav1.StatusReasonNotFound,
-	Message: "the server could not find the requested resource",
-	Details: &metav1.StatusDetails{},
-}}
-
-var errMethod = &apierrors.StatusError{ErrStatus: metav1.Status{
-	Status:  metav1.StatusFailure,
-	Code:    http.StatusMethodNotAllowed,
-	Reason:  metav1.StatusReasonMethodNotAllowed,
-	Message: "the server does not allow this method on the requested resource",
-	Details: &metav1.StatusDetails{},
-}}
+// Errors of requests for what the server does not have.
+var (
+	errNoSuchPath = withDetails(statusError(http.StatusNotFound, metav1.StatusReasonNotFound,
+		"the server could not find the requested resource"))
+	errMethod = withDetails(statusError(http.StatusMethodNotAllowed, metav1.StatusReasonMethodNotAllowed,
+		"the server does not allow this method on the requested resource"))
+)
 
 // parameters decodes the query into options.
 func parameters(r *http.Request, into runtime.Object) error {
@@ -120,8 +113,8 @@ func invalidOptions(kind string, errs field.ErrorList) error {
 	return apierrors.NewInvalid(schema.GroupKind{Group: metav1.GroupName, Kind: kind}, "", errs)
 }
 
-// manager names who changes fields: as the client says, or else the program
-// that it is.
+// manager returns the field manager: that of the request's options, or else the
+// client's program.
 func manager(r *http.Request, name string) string {
 	if name != "" {
 		return name
@@ -175,16 +168,11 @@ func (s *Server) readDeleteOptions(r *http.Request, t Target) (*metav1.DeleteOpt
 	}
 	options := &metav1.DeleteOptions{}
 	if len(body) > 0 {
-		kind := t.Resource.GroupVersion().WithKind("DeleteOptions")
-		if mediaType == runtime.ContentTypeProtobuf {
-			_, _, err = s.types.protobuf.Decode(body, &kind, options)
-		} else {
-			err = unmarshal(body, mediaType, options)
-		}
-		if err != nil {
-			return nil, apierrors.NewBadRequest(err.Error())
-		}
-	} else if err := parameters(r, options); err != nil {
+		err = s.decodeTyped(body, mediaType, t.Resource.GroupVersion().WithKind("DeleteOptions"), options)
+	} else {
+		err = parameters(r, options)
+	}
+	if err != nil {
 		return nil, err
 	}
 	return options, invalidOptions("DeleteOptions", validation.ValidateDeleteOptions(options))

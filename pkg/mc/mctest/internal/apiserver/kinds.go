@@ -14,7 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// Kinds about which a server has to know something.
+// Kinds that the server treats specially.
 var (
 	namespaceKind = schema.GroupKind{Kind: "Namespace"}
 	nodeKind      = schema.GroupKind{Kind: "Node"}
@@ -22,7 +22,7 @@ var (
 	crdKind       = schema.GroupKind{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}
 )
 
-// phases are the initial ones of kinds that start with a phase.
+// phases are the initial phases of kinds that have one.
 var phases = map[schema.GroupKind]string{
 	namespaceKind:                   string(corev1.NamespaceActive),
 	{Kind: "Pod"}:                   string(corev1.PodPending),
@@ -30,7 +30,7 @@ var phases = map[schema.GroupKind]string{
 	{Kind: "PersistentVolumeClaim"}: string(corev1.ClaimPending),
 }
 
-// initialise completes a new object as its kind demands.
+// initialise completes a new object as its kind requires.
 func initialise(t Target, object *unstructured.Unstructured) error {
 	if t.Resource.Status && t.groupKind() != nodeKind {
 		if t.Resource.Custom {
@@ -61,7 +61,7 @@ func initialise(t Target, object *unstructured.Unstructured) error {
 	return normalise(t, object)
 }
 
-// normalise brings an object into its stored form, as its kind demands.
+// normalise brings an object into its stored form, as its kind requires.
 func normalise(t Target, object *unstructured.Unstructured) error {
 	if t.groupKind() != secretKind {
 		return nil
@@ -88,14 +88,15 @@ func normalise(t Target, object *unstructured.Unstructured) error {
 	return nil
 }
 
-// terminating marks an object that waits for its deletion, as its kind demands.
+// terminating marks an object that waits for its deletion, as its kind requires.
 func terminating(t Target, object *unstructured.Unstructured) {
 	if t.groupKind() == namespaceKind {
 		object.Object["status"] = map[string]any{"phase": string(corev1.NamespaceTerminating)}
 	}
 }
 
-// holdsNamespace reports whether a namespace still waits for its content to go.
+// holdsNamespace reports whether a namespace still waits for the deletion of its
+// content.
 func holdsNamespace(t Target, object *unstructured.Unstructured) bool {
 	if t.groupKind() != namespaceKind {
 		return false
@@ -135,10 +136,10 @@ func (s *Server) namespace(name string) (*unstructured.Unstructured, error) {
 	if err != nil {
 		return nil, err
 	}
-	return decode(rec, t.Resource)
+	return Decode(rec, t.Resource)
 }
 
-// createNamespaces makes those that each cluster has.
+// createNamespaces creates the namespaces that each cluster has.
 func (s *Server) createNamespaces() error {
 	for _, name := range []string{
 		metav1.NamespaceDefault, metav1.NamespaceSystem, metav1.NamespacePublic, corev1.NamespaceNodeLease,
@@ -152,8 +153,8 @@ func (s *Server) createNamespaces() error {
 	return nil
 }
 
-// emptyNamespace deletes what is in a namespace that is going, as the namespace
-// controller of a real cluster would.
+// emptyNamespace deletes the content of a terminating namespace, as the
+// namespace controller of a real cluster does.
 func (s *Server) emptyNamespace(name string) {
 	namespace, err := s.namespace(name)
 	if err != nil || namespace.GetDeletionTimestamp() == nil {
@@ -166,14 +167,14 @@ func (s *Server) emptyNamespace(name string) {
 		}
 		records, _ := s.store.List(storage, name)
 		for _, rec := range records {
-			// Whoever else deletes it is welcome to it.
+			// Another request may have deleted it.
 			_, _, _ = s.Delete(Target{Resource: res, Namespace: rec.Namespace, Name: rec.Name}, &metav1.DeleteOptions{})
 		}
 	}
 	s.finishNamespace(name)
 }
 
-// finishNamespace lets a namespace go that is empty and was deleted.
+// finishNamespace removes a terminating namespace that is empty.
 func (s *Server) finishNamespace(name string) {
 	namespace, err := s.namespace(name)
 	if err != nil || namespace.GetDeletionTimestamp() == nil || !s.store.Empty(name) {

@@ -19,15 +19,15 @@ import (
 	"github.com/rollcall-dev/rollcall/pkg/mc/mctest/internal/store"
 )
 
-// continuation is what a continue token says: where the next page starts, and
-// at which revision. Revision 0 is the latest.
+// continuation is the content of a continue token: where the next page starts,
+// and at which revision. Revision 0 is the latest.
 type continuation struct {
 	Revision uint64 `json:"rv,omitempty"`
 	After    string `json:"after"`
 }
 
 func (c continuation) token() string {
-	raw, _ := json.Marshal(c) // It has no type that could fail.
+	raw, _ := json.Marshal(c) // None of its types can fail.
 	return base64.RawURLEncoding.EncodeToString(raw)
 }
 
@@ -73,7 +73,7 @@ func (s *Server) List(t Target, o *metainternal.ListOptions) (*Page, error) {
 	p.records = sel.filter(p.records)
 	limit := int(o.Limit)
 	if o.ResourceVersion == "0" {
-		limit = 0 // As a real server, which answers such a list from its cache.
+		limit = 0 // Like a real server, which answers such a list from its cache.
 	}
 	if limit > 0 && len(p.records) > limit {
 		if sel.everything() {
@@ -85,8 +85,8 @@ func (s *Server) List(t Target, o *metainternal.ListOptions) (*Page, error) {
 	return p, nil
 }
 
-// snapshot reads the records that a list starts from, and after which key it
-// goes on.
+// snapshot returns the records of a list, and the key after which its page
+// starts.
 func (s *Server) snapshot(t Target, o *metainternal.ListOptions, wanted uint64) (*Page, string, error) {
 	var after string
 	exact := uint64(0)

@@ -6,9 +6,9 @@ package apiserver
 import (
 	"mime"
 	"net/http"
+	"slices"
 	"strings"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
@@ -41,16 +41,13 @@ func (c clause) json() bool {
 }
 
 func acceptsAggregated(r *http.Request) bool {
-	for _, c := range accepted(r) {
-		if c.json() && c.params["as"] == "APIGroupDiscoveryList" && c.params["g"] == "apidiscovery.k8s.io" && c.params["v"] == "v2" {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(accepted(r), func(c clause) bool {
+		return c.json() && c.params["as"] == "APIGroupDiscoveryList" && c.params["g"] == "apidiscovery.k8s.io" && c.params["v"] == "v2"
+	})
 }
 
-// partial reports whether a clause asks for metadata alone, and whether it can
-// be served at all.
+// partial reports whether a clause asks for metadata only, and whether it can be
+// served at all.
 func (c clause) partial() (partial, ok bool) {
 	switch as := c.params["as"]; {
 	case as == "":
@@ -62,7 +59,7 @@ func (c clause) partial() (partial, ok bool) {
 	return false, false
 }
 
-// negotiate picks JSON if the client takes it, and otherwise protobuf.
+// negotiate picks JSON if the client accepts it, and otherwise protobuf.
 func negotiate(r *http.Request, types *Types, res *resource.Resource) (*encoder, error) {
 	clauses := accepted(r)
 	for _, c := range clauses {
@@ -75,10 +72,6 @@ func negotiate(r *http.Request, types *Types, res *resource.Resource) (*encoder,
 			return &encoder{types: types, resource: res, partial: partial, protobuf: true}, nil
 		}
 	}
-	return nil, &apierrors.StatusError{ErrStatus: metav1.Status{
-		Status:  metav1.StatusFailure,
-		Code:    http.StatusNotAcceptable,
-		Reason:  metav1.StatusReasonNotAcceptable,
-		Message: "only application/json and, for built-in types, " + runtime.ContentTypeProtobuf + " are served",
-	}}
+	return nil, statusError(http.StatusNotAcceptable, metav1.StatusReasonNotAcceptable,
+		"only application/json and, for built-in types, "+runtime.ContentTypeProtobuf+" are served")
 }

@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/validation"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 	"k8s.io/apimachinery/pkg/util/strategicpatch"
@@ -74,44 +75,36 @@ func (s *Server) Patch(t Target, kind types.PatchType, patch []byte, o WriteOpti
 }
 
 // patched applies a patch to an object in JSON.
-func (s *Server) patched(t Target, kind types.PatchType, before, patch []byte) ([]byte, error) {
-	switch kind {
-	case types.JSONPatchType:
-		operations, err := jsonpatch.DecodePatch(patch)
-		if err != nil {
-			return nil, apierrors.NewBadRequest(err.Error())
+func (s *Server) patched(t Target, kind types.PatchType, before, patch []byte) (after []byte, err error) {
+	switch {
+	case kind == types.JSONPatchType:
+		var operations jsonpatch.Patch
+		if operations, err = jsonpatch.DecodePatch(patch); err != nil {
+			break
 		}
-		after, err := operations.Apply(before)
-		if err != nil {
+		if after, err = operations.Apply(before); err != nil {
 			return nil, apierrors.NewGenericServerResponse(http.StatusUnprocessableEntity, "patch",
 				t.Resource.GroupResource(), t.Name, err.Error(), 0, false)
 		}
-		return after, nil
-	case types.MergePatchType:
-		after, err := jsonpatch.MergePatch(before, patch)
-		if err != nil {
-			return nil, apierrors.NewBadRequest(err.Error())
-		}
-		return after, nil
-	case types.StrategicMergePatchType:
-		if t.Resource.Custom {
-			return nil, unsupportedMediaType(string(kind))
-		}
-		object, err := s.types.scheme.New(t.Resource.GroupVersionKind)
-		if err != nil {
+	case kind == types.MergePatchType:
+		after, err = jsonpatch.MergePatch(before, patch)
+	case kind == types.StrategicMergePatchType && !t.Resource.Custom:
+		var object runtime.Object
+		if object, err = s.types.scheme.New(t.Resource.GroupVersionKind); err != nil {
 			return nil, err
 		}
-		after, err := strategicpatch.StrategicMergePatch(before, patch, object)
-		if err != nil {
-			return nil, apierrors.NewBadRequest(err.Error())
-		}
-		return after, nil
+		after, err = strategicpatch.StrategicMergePatch(before, patch, object)
+	default:
+		return nil, unsupportedMediaType(string(kind))
 	}
-	return nil, unsupportedMediaType(string(kind))
+	if err != nil {
+		return nil, apierrors.NewBadRequest(err.Error())
+	}
+	return after, nil
 }
 
 // Apply changes an object by server-side apply, or creates it. It reports
-// whether it did the latter.
+// whether it has created it.
 func (s *Server) Apply(t Target, configuration []byte, force bool, o WriteOptions) (rec *store.Record, created bool, err error) {
 	applied := &unstructured.Unstructured{}
 	if err := yaml.Unmarshal(configuration, &applied.Object); err != nil {
@@ -135,13 +128,13 @@ func (s *Server) Apply(t Target, configuration []byte, force bool, o WriteOption
 			return rec, false, err
 		}
 		rec, err = s.createApplied(t, applied, o)
-		if !errors.Is(err, errAppliedMeanwhile) {
+		if !errors.Is(err, errCreatedConcurrently) {
 			return rec, err == nil, err
 		}
 	}
 }
 
-var errAppliedMeanwhile = errors.New("object was created in the meantime")
+var errCreatedConcurrently = errors.New("object was created in the meantime")
 
 func (s *Server) createApplied(t Target, applied *unstructured.Unstructured, o WriteOptions) (*store.Record, error) {
 	if applied.GetUID() != "" {
@@ -158,7 +151,7 @@ func (s *Server) createApplied(t Target, applied *unstructured.Unstructured, o W
 	object.SetResourceVersion(applied.GetResourceVersion())
 	rec, err := s.create(t, object, o)
 	if apierrors.IsAlreadyExists(err) {
-		return nil, errAppliedMeanwhile
+		return nil, errCreatedConcurrently
 	}
 	return rec, err
 }

@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// attributes are what requests are counted and made to fail by.
+// attributes are what counters and faults distinguish requests by.
 type attributes struct {
 	verb string
 	// resource is "pods", "deployments.apps" or "pods/status"; of a request
@@ -18,8 +18,7 @@ type attributes struct {
 	resource string
 }
 
-// names reports whether the attributes' resource answers to a name, which may
-// leave out the group.
+// names reports whether a name, with or without a group, is that of the resource.
 func (a attributes) names(name string) bool {
 	if a.resource == name {
 		return true
@@ -32,7 +31,7 @@ func (a attributes) names(name string) bool {
 	return plural == name && !strings.HasPrefix(name, "/")
 }
 
-// request is a parsed one.
+// request is a parsed request.
 type request struct {
 	attributes
 	resource    schema.GroupVersionResource // empty if it concerns no resource
@@ -41,7 +40,7 @@ type request struct {
 	subresource string
 }
 
-// parse reads what a request is about from its method, path and query.
+// parse parses the method, path and query of a request.
 func parse(r *http.Request) request {
 	req := request{attributes: attributes{verb: strings.ToLower(r.Method), resource: r.URL.Path}}
 	parts := strings.Split(strings.Trim(r.URL.Path, "/"), "/")

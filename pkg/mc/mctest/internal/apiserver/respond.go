@@ -16,7 +16,7 @@ import (
 
 var statusKind = metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}
 
-// statusOf is what an error looks like to a client.
+// statusOf returns the status that a client receives for an error.
 func statusOf(err error) *metav1.Status {
 	var known apierrors.APIStatus
 	if !errors.As(err, &known) {
@@ -32,11 +32,17 @@ func statusOf(err error) *metav1.Status {
 
 // unexplained is an error for which a real server gives no reason.
 func unexplained(message string) error {
-	return &apierrors.StatusError{ErrStatus: metav1.Status{
-		Status:  metav1.StatusFailure,
-		Code:    http.StatusInternalServerError,
-		Message: message,
-	}}
+	return statusError(http.StatusInternalServerError, "", message)
+}
+
+func statusError(code int32, reason metav1.StatusReason, message string) *apierrors.StatusError {
+	return &apierrors.StatusError{ErrStatus: metav1.Status{Status: metav1.StatusFailure, Code: code, Reason: reason, Message: message}}
+}
+
+// withDetails adds empty details, as a real server does.
+func withDetails(err *apierrors.StatusError) *apierrors.StatusError {
+	err.ErrStatus.Details = &metav1.StatusDetails{}
+	return err
 }
 
 func writeError(w http.ResponseWriter, err error) {
@@ -60,6 +66,6 @@ func write(w http.ResponseWriter, code int, contentType string, raw []byte) {
 	w.Header().Set("Content-Type", contentType)
 	w.Header().Set("Content-Length", strconv.Itoa(len(raw)))
 	w.WriteHeader(code)
-	// A client that is gone cannot be told so.
+	// A client that has disconnected cannot be informed.
 	_, _ = w.Write(raw)
 }

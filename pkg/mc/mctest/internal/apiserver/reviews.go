@@ -4,21 +4,21 @@
 package apiserver
 
 import (
+	"crypto/rand"
 	"net/http"
 	"time"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/utils/ptr"
 )
 
-// defaultTokenLifetime is that of a token whose request does not say.
+// defaultTokenLifetime is the lifetime of a token if the request sets none.
 const defaultTokenLifetime = time.Hour
 
-// serveReview answers the resources that are questions rather than objects.
+// serveReview answers requests for resources that are not stored.
 func (s *Server) serveReview(w http.ResponseWriter, r *http.Request, t Target, user User) error {
 	body, err := s.readTyped(r, t)
 	if err != nil {
@@ -41,8 +41,8 @@ func (s *Server) serveReview(w http.ResponseWriter, r *http.Request, t Target, u
 	return nil
 }
 
-// allowed says whether a request would be let through. There is no RBAC: only a
-// fault forbids anything.
+// allowed answers whether a request would be allowed. There is no RBAC: only
+// faults forbid requests.
 func (s *Server) allowed(a *authorizationv1.ResourceAttributes) bool {
 	if a == nil {
 		return true
@@ -57,7 +57,7 @@ func (s *Server) allowed(a *authorizationv1.ResourceAttributes) bool {
 	return s.faults.find(Forbidden, attributes{verb: a.Verb, resource: resource}) == nil
 }
 
-// mint makes a token for a service account.
+// mint issues a token for a service account.
 func (s *Server) mint(t Target, request *authenticationv1.TokenRequest) error {
 	rec, err := s.Get(Target{Resource: t.Resource, Namespace: t.Namespace, Name: t.Name})
 	if err != nil {
@@ -72,7 +72,7 @@ func (s *Server) mint(t Target, request *authenticationv1.TokenRequest) error {
 		lifetime = time.Duration(*request.Spec.ExpirationSeconds) * time.Second
 	}
 	request.Spec.ExpirationSeconds = ptr.To(int64(lifetime / time.Second))
-	token, expires := newToken(), time.Now().Add(lifetime)
+	token, expires := rand.Text(), time.Now().Add(lifetime)
 	s.tokens.add(token, User{
 		Username: "system:serviceaccount:" + t.Namespace + ":" + t.Name,
 		UID:      string(uid),
@@ -88,18 +88,9 @@ func (s *Server) readTyped(r *http.Request, t Target) (runtime.Object, error) {
 	if err != nil {
 		return nil, err
 	}
-	gvk := t.kind()
-	object, err := s.types.scheme.New(gvk)
+	object, err := s.types.scheme.New(t.kind())
 	if err != nil {
 		return nil, err
 	}
-	if mediaType == runtime.ContentTypeProtobuf {
-		_, _, err = s.types.protobuf.Decode(body, &gvk, object)
-	} else {
-		err = unmarshal(body, mediaType, object)
-	}
-	if err != nil {
-		return nil, apierrors.NewBadRequest(err.Error())
-	}
-	return object, nil
+	return object, s.decodeTyped(body, mediaType, t.kind(), object)
 }

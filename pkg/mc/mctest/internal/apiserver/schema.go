@@ -17,7 +17,7 @@ import (
 	"github.com/rollcall-dev/rollcall/pkg/mc/mctest/internal/resource"
 )
 
-// typeConverter knows how the objects of a resource are merged: by client-go's
+// typeConverter returns how the objects of a resource are merged: by client-go's
 // schema for built-in types, and by that of their definition for custom
 // resources. Types without a schema are merged by the shape of the data, with
 // lists as a whole.
@@ -53,8 +53,8 @@ func (s *Server) customConverter(res *resource.Resource) (managedfields.TypeConv
 	return converter, nil
 }
 
-// metadataSchema tells how those parts of metadata are merged that an applied
-// configuration may hold.
+// metadataSchema describes how the parts of metadata are merged that an applied
+// configuration may contain.
 const metadataSchema = `{
   "type": "object",
   "properties": {

@@ -93,7 +93,7 @@ func (f *recordFields) Get(name string) string {
 		return f.record.Namespace
 	}
 	if f.object == nil {
-		object, err := decode(f.record, f.resource)
+		object, err := Decode(f.record, f.resource)
 		if err != nil {
 			return ""
 		}

@@ -4,7 +4,9 @@
 package apiserver
 
 import (
+	"cmp"
 	"context"
+	"crypto/rand"
 	"crypto/tls"
 	"errors"
 	"io"
@@ -42,13 +44,13 @@ type Server struct {
 	types   *Types
 	options Options
 	store   *store.Store
-	// catalog changes as CustomResourceDefinitions come and go.
+	// catalog changes with the CustomResourceDefinitions.
 	catalog   atomic.Pointer[resource.Catalog]
 	catalogMu sync.Mutex // serialises changes of the catalog
-	// converters are made when a custom resource is applied for the first
-	// time. Guarded by catalogMu.
+	// converters are created when a custom resource is applied for the
+	// first time. Guarded by catalogMu.
 	converters map[schema.GroupVersionKind]managedfields.TypeConverter
-	// changed tells open watches that the catalog or the faults are others.
+	// changed wakes open watches after a change of the catalog or the faults.
 	changed signal
 
 	tokens   tokens
@@ -60,33 +62,26 @@ type Server struct {
 	certificate atomic.Pointer[tls.Certificate]
 
 	http     *http.Server
-	ctx      context.Context // ends with the server
+	ctx      context.Context // of the server; cancelled by Close
 	cancel   context.CancelFunc
 	running  sync.WaitGroup // the accept loops
-	requests inflight
+	requests sync.RWMutex   // held for reading by each request
 
 	listenerMu sync.Mutex // serialises changes of the listener
 	listener   atomic.Pointer[listener.Listener]
 }
 
-// New starts a server that holds nothing but the namespaces default and
-// kube-system.
+// New starts a server that has only the namespaces of every cluster.
 func New(options Options) (*Server, error) {
-	if options.Types == nil {
-		options.Types = DefaultTypes()
-	}
-	if options.History == 0 {
-		options.History = 4096
-	}
-	if options.BookmarkInterval == 0 {
-		options.BookmarkInterval = time.Minute
-	}
-	if options.WatchWriteTimeout == 0 {
-		options.WatchWriteTimeout = 30 * time.Second
-	}
+	options.Types = cmp.Or(options.Types, DefaultTypes())
+	options.History = cmp.Or(options.History, 4096)
+	options.BookmarkInterval = cmp.Or(options.BookmarkInterval, time.Minute)
+	options.WatchWriteTimeout = cmp.Or(options.WatchWriteTimeout, 30*time.Second)
 	s := &Server{
-		types: options.Types, options: options, store: store.New(options.History), admin: newToken(),
+		types: options.Types, options: options, store: store.New(options.History), admin: rand.Text(),
 		converters: map[schema.GroupVersionKind]managedfields.TypeConverter{},
+		tokens:     tokens{known: map[string]tokenEntry{}},
+		counters:   counters{requests: map[attributes]int{}, watches: map[string]int{}},
 	}
 	s.catalog.Store(options.Types.catalog)
 	s.tokens.add(s.admin, User{Username: "admin", UID: "admin", Groups: []string{"system:masters"}}, time.Time{})
@@ -124,13 +119,13 @@ func New(options Options) (*Server, error) {
 func (s *Server) serve(l *listener.Listener) {
 	inner := l.Inner()
 	s.running.Go(func() {
-		// It ends with an error always, and that it ends is meant.
+		// It always ends with an error, which is that it was closed.
 		_ = s.http.ServeTLS(inner, "", "")
 	})
 }
 
-// Close ends the server with all its connections and waits until nothing of
-// it runs.
+// Close stops the server, closes all connections, and waits until nothing of it
+// runs.
 func (s *Server) Close() {
 	s.listenerMu.Lock()
 	s.cancel()
@@ -141,12 +136,13 @@ func (s *Server) Close() {
 	s.listenerMu.Unlock()
 	s.http.Close()
 	l.CloseConnections(false)
-	s.requests.close()
+	s.requests.Lock() // waits for the requests
+	defer s.requests.Unlock()
 	s.running.Wait()
 }
 
-// Move serves the same objects at another address from now on. The old one
-// refuses connections, and those it had are closed.
+// Move moves the server to another address, with the same objects. Connections
+// to the old one are closed, and new ones are refused.
 func (s *Server) Move() error {
 	next, err := listener.New()
 	if err != nil {
@@ -169,7 +165,7 @@ func (s *Server) Move() error {
 	return s.applyFaults()
 }
 
-// Rebuild drops all objects and makes the initial ones anew, as if another
+// Rebuild drops all objects and creates the initial ones again, as if a new
 // cluster had been installed at the same address.
 func (s *Server) Rebuild() error {
 	s.listenerMu.Lock()
@@ -184,9 +180,9 @@ func (s *Server) Rebuild() error {
 }
 
 // RotateAuthority gives the server a new certificate, signed by a new
-// authority. Connections that are open stay so.
+// authority. Open connections stay open.
 func (s *Server) RotateAuthority() error {
-	ca, err := newAuthority("mctest")
+	ca, err := newAuthority()
 	if err != nil {
 		return err
 	}
@@ -201,18 +197,14 @@ func (s *Server) RotateAuthority() error {
 
 // ClientCertificate signs a certificate, in PEM, for a user.
 func (s *Server) ClientCertificate(user string, groups ...string) (certificate, key []byte, err error) {
-	c, err := s.authority.Load().client(user, groups)
-	if err != nil {
-		return nil, nil, err
-	}
-	return encode(c)
+	return s.authority.Load().client(user, groups)
 }
 
-// Anonymous is a config that reaches the server but carries no credential.
+// Anonymous returns a config without a credential.
 func (s *Server) Anonymous() *rest.Config {
 	return &rest.Config{
 		Host:            "https://" + s.listener.Load().Address(),
-		TLSClientConfig: rest.TLSClientConfig{CAData: s.authority.Load().pem},
+		TLSClientConfig: rest.TLSClientConfig{CAData: s.authority.Load().pem()},
 		QPS:             -1,
 	}
 }
@@ -220,14 +212,12 @@ func (s *Server) Anonymous() *rest.Config {
 // AdminToken is the bearer token that the server starts with.
 func (s *Server) AdminToken() string { return s.admin }
 
-// AddToken makes a bearer token stand for a user. It never expires if expires
-// is zero.
+// AddToken adds a bearer token of a user. It never expires if expires is zero.
 func (s *Server) AddToken(token string, user User, expires time.Time) {
 	s.tokens.add(token, user, expires)
 }
 
-// RevokeToken makes requests with a token fail with 401. Watches that are open
-// stay so.
+// RevokeToken rejects requests with a token with 401. Open watches stay open.
 func (s *Server) RevokeToken(token string) { s.tokens.revoke(token) }
 
 // Connections is the number of TCP connections that are open.
@@ -255,5 +245,30 @@ func resetConnection(r *http.Request) {
 		if inner, ok := c.NetConn().(*listener.Conn); ok {
 			inner.Reset()
 		}
+	}
+}
+
+// signal wakes all goroutines that wait on its channel.
+type signal struct {
+	mu sync.Mutex
+	ch chan struct{} // guarded by mu
+}
+
+// wait returns a channel that is closed at the next signal.
+func (s *signal) wait() <-chan struct{} {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.ch == nil {
+		s.ch = make(chan struct{})
+	}
+	return s.ch
+}
+
+func (s *signal) signal() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.ch != nil {
+		close(s.ch)
+		s.ch = nil
 	}
 }

@@ -18,7 +18,7 @@ import (
 	"github.com/rollcall-dev/rollcall/pkg/mc/mctest/internal/store"
 )
 
-// Target is what a request is about.
+// Target is the object or collection that a request concerns.
 type Target struct {
 	Resource    *resource.Resource
 	Namespace   string
@@ -26,13 +26,13 @@ type Target struct {
 	Subresource string
 }
 
-// WriteOptions say how to write.
+// WriteOptions are the options of a write.
 type WriteOptions struct {
-	// DryRun leaves everything as it is.
+	// DryRun changes nothing.
 	DryRun bool
-	// Manager is who changes fields, for objects whose fields are tracked.
+	// Manager is the field manager, for objects whose fields are tracked.
 	Manager string
-	// applied says that the change itself keeps track of fields.
+	// applied is whether the change itself tracks fields.
 	applied bool
 }
 
@@ -50,11 +50,6 @@ func (s *Server) Get(t Target) (*store.Record, error) {
 	return rec, nil
 }
 
-// Decode reads a record in the version of a resource.
-func Decode(rec *store.Record, res *resource.Resource) (*unstructured.Unstructured, error) {
-	return decode(rec, res)
-}
-
 func (t Target) hasSubresource() bool {
 	switch t.Subresource {
 	case "":
@@ -66,7 +61,7 @@ func (t Target) hasSubresource() bool {
 	return ok && t.Name != ""
 }
 
-// allows reports whether there is such a request for the target.
+// allows reports whether the target supports a verb.
 func (t Target) allows(verb string) bool {
 	switch {
 	case !t.body():
@@ -97,11 +92,11 @@ func (t Target) conflict(err error) error {
 }
 
 func (t Target) preconditionFailed(what, want, got string) error {
-	return t.conflict(fmt.Errorf("Precondition failed: %[1]s in precondition: %[2]s, %[1]s in object meta: %[3]s", //nolint:staticcheck // As a real server words it.
+	return t.conflict(fmt.Errorf("Precondition failed: %[1]s in precondition: %[2]s, %[1]s in object meta: %[3]s", //nolint:staticcheck // As a real server writes it.
 		what, want, got))
 }
 
-// checkNamespace fills in the namespace of an object that goes to a target.
+// checkNamespace sets the namespace of an object of a request for the target.
 func (t Target) checkNamespace(object *unstructured.Unstructured) error {
 	switch namespace := object.GetNamespace(); {
 	case namespace == "" && t.Namespace != "":
@@ -119,7 +114,7 @@ func (t Target) misnamed(object *unstructured.Unstructured) error {
 		object.GetName(), t.Name))
 }
 
-// validName says what an object of the target's resource may be called.
+// validName returns the validation of names of the target's resource.
 func (t Target) validName(name string, prefix bool) []string {
 	switch t.groupKind() {
 	case schema.GroupKind{Kind: "Namespace"}:
@@ -141,7 +136,35 @@ func draft(object *unstructured.Unstructured) (*store.Draft, error) {
 	return store.NewDraft(object.GetNamespace(), object.GetName(), object.GetLabels(), object.Object)
 }
 
-// kind is that of the body that the target takes.
+// commit writes an object, or removes it with this last state. Base is the record
+// that the caller has read, or nil; the write fails with store.ErrConflict if it is
+// no longer the latest.
+func (s *Server) commit(t Target, base *store.Record, object *unstructured.Unstructured, remove, dryRun bool) (*store.Record, error) {
+	d, err := draft(object)
+	if err != nil {
+		return nil, err
+	}
+	if dryRun {
+		if s.store.Get(t.Resource.Storage(), t.Namespace, t.Name) != base {
+			return nil, store.ErrConflict
+		}
+		if base != nil {
+			return d.Preview(base.Revision), nil
+		}
+		return d.Preview(s.store.Revision()), nil
+	}
+	write, after := s.store.Put, s.written
+	if remove {
+		write, after = s.store.Delete, s.removed
+	}
+	rec, err := write(t.Resource.Storage(), base, d)
+	if err == nil {
+		after(t)
+	}
+	return rec, err
+}
+
+// kind is the kind of the body that the target accepts.
 func (t Target) kind() schema.GroupVersionKind {
 	if gvk, ok := t.Resource.Subresources[t.Subresource]; ok {
 		return gvk

@@ -9,7 +9,6 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/runtime/serializer"
 	"k8s.io/apimachinery/pkg/runtime/serializer/protobuf"
 	"k8s.io/apimachinery/pkg/util/managedfields"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
@@ -19,17 +18,16 @@ import (
 	"github.com/rollcall-dev/rollcall/pkg/mc/mctest/internal/resource"
 )
 
-// Types is what servers with the same Go types share: codecs, discovery
-// documents, schemas for server-side apply.
+// Types are shared by servers with the same Go types: codecs, discovery
+// documents, and schemas for server-side apply.
 type Types struct {
 	scheme    *runtime.Scheme
-	decoder   runtime.Decoder
 	protobuf  *protobuf.Serializer
 	catalog   *resource.Catalog
 	converter func() managedfields.TypeConverter
 }
 
-// NewTypes prepares the built-in types and all those of the given schemes.
+// NewTypes returns the built-in types and those of the schemes.
 // Kinds named in clusterScoped have no namespace.
 func NewTypes(clusterScoped []schema.GroupKind, schemes ...*runtime.Scheme) *Types {
 	scheme, builtin := newScheme(), newScheme()
@@ -45,7 +43,6 @@ func NewTypes(clusterScoped []schema.GroupKind, schemes ...*runtime.Scheme) *Typ
 	}
 	return &Types{
 		scheme:   scheme,
-		decoder:  serializer.NewCodecFactory(scheme).UniversalDeserializer(),
 		protobuf: protobuf.NewSerializer(scheme, scheme),
 		catalog:  resource.FromScheme(scheme, builtin, clusterScoped...),
 		converter: sync.OnceValue(func() managedfields.TypeConverter {
@@ -54,7 +51,7 @@ func NewTypes(clusterScoped []schema.GroupKind, schemes ...*runtime.Scheme) *Typ
 	}
 }
 
-// DefaultTypes are the built-in types alone.
+// DefaultTypes are the built-in types.
 var DefaultTypes = sync.OnceValue(func() *Types { return NewTypes(nil) })
 
 // newScheme holds the types of Kubernetes.
@@ -65,5 +62,5 @@ func newScheme() *runtime.Scheme {
 	return scheme
 }
 
-// Scheme holds the types that the server has. Nobody may add to it.
+// Scheme holds the types of the server. It must not be changed.
 func (s *Server) Scheme() *runtime.Scheme { return s.types.scheme }

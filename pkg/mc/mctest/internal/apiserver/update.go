@@ -5,6 +5,7 @@ package apiserver
 
 import (
 	"errors"
+	"maps"
 	"reflect"
 	"strconv"
 
@@ -16,8 +17,8 @@ import (
 	"github.com/rollcall-dev/rollcall/pkg/mc/mctest/internal/store"
 )
 
-// Update replaces an object, or that part of it which the target's subresource
-// is. It may change the object that it is given.
+// Update replaces an object, or the part of it that the target's subresource
+// covers. It may change the object.
 func (s *Server) Update(t Target, object *unstructured.Unstructured, o WriteOptions) (*store.Record, error) {
 	if err := s.accept(object, t.Resource); err != nil {
 		return nil, err
@@ -47,15 +48,15 @@ func (s *Server) Update(t Target, object *unstructured.Unstructured, o WriteOpti
 // change computes the next state of an object from a copy of the current one.
 type change func(current *unstructured.Unstructured) (*unstructured.Unstructured, error)
 
-// modify applies a change to an object as it is when the change is written. The
-// change is computed again if another one came first.
+// modify applies a change to the latest state of an object. If another write
+// comes first, the change is computed again.
 func (s *Server) modify(t Target, o WriteOptions, change change) (*store.Record, error) {
 	for {
 		rec := s.store.Get(t.Resource.Storage(), t.Namespace, t.Name)
 		if rec == nil {
 			return nil, t.notFound()
 		}
-		live, err := decode(rec, t.Resource)
+		live, err := Decode(rec, t.Resource)
 		if err != nil {
 			return nil, err
 		}
@@ -79,8 +80,8 @@ func (s *Server) modify(t Target, o WriteOptions, change change) (*store.Record,
 	}
 }
 
-// prepare checks the next state of an object against the current one, and
-// takes over from there what the request may not change.
+// prepare checks the next state of an object against the current one, and keeps
+// what the request may not change.
 func (t Target) prepare(live, next *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	if version := next.GetResourceVersion(); version != "" && version != live.GetResourceVersion() {
 		return nil, t.conflict(errModified)
@@ -129,29 +130,21 @@ func (t Target) merge(live, next *unstructured.Unstructured) *unstructured.Unstr
 	}
 }
 
-// specChanged compares all but metadata and, where it is a subresource, status.
+// specChanged compares everything but metadata and, where it is a subresource,
+// status.
 func (t Target) specChanged(live, next *unstructured.Unstructured) bool {
-	keys := map[string]bool{}
-	for key := range live.Object {
-		keys[key] = true
+	spec := func(object *unstructured.Unstructured) map[string]any {
+		out := maps.Clone(object.Object)
+		maps.DeleteFunc(out, func(key string, value any) bool {
+			return key == "metadata" || value == nil || key == "status" && t.Resource.Status
+		})
+		return out
 	}
-	for key := range next.Object {
-		keys[key] = true
-	}
-	delete(keys, "metadata")
-	if t.Resource.Status {
-		delete(keys, "status")
-	}
-	for key := range keys {
-		if !reflect.DeepEqual(live.Object[key], next.Object[key]) {
-			return true
-		}
-	}
-	return false
+	return !reflect.DeepEqual(spec(live), spec(next))
 }
 
-// replace writes the next state of an object, or removes the object if it was
-// only waiting for its finalizers to go.
+// replace writes the next state of an object, or removes the object if it is
+// terminating and has no finalizers left.
 func (s *Server) replace(t Target, rec *store.Record, live, next *unstructured.Unstructured, o WriteOptions) (*store.Record, error) {
 	remove := live.GetDeletionTimestamp() != nil && t.released(next)
 	if !remove && reflect.DeepEqual(live.Object, next.Object) {
@@ -160,44 +153,17 @@ func (s *Server) replace(t Target, rec *store.Record, live, next *unstructured.U
 	if err := normalise(t, next); err != nil {
 		return nil, err
 	}
-	d, err := draft(next)
-	if err != nil {
-		return nil, err
-	}
-	switch {
-	case o.DryRun:
-		return d.Preview(rec.Revision), nil
-	case remove:
-		out, err := s.store.Delete(t.Resource.Storage(), rec, d)
-		if err == nil {
-			s.removed(t)
-		}
-		return out, err
-	}
-	out, err := s.store.Put(t.Resource.Storage(), rec, d)
-	if err == nil {
-		s.written(t)
-	}
-	return out, err
+	return s.commit(t, rec, next, remove, o.DryRun)
 }
 
-// copyField makes a field of one object that of another.
+// copyField copies a field from one object to another.
 func copyField(from, to *unstructured.Unstructured, path ...string) {
 	value, ok, err := unstructured.NestedFieldNoCopy(from.Object, path...)
 	if !ok || err != nil {
 		unstructured.RemoveNestedField(to.Object, path...)
 		return
 	}
-	parent := to.Object
-	for _, name := range path[:len(path)-1] {
-		child, ok := parent[name].(map[string]any)
-		if !ok {
-			child = map[string]any{}
-			parent[name] = child
-		}
-		parent = child
-	}
-	parent[path[len(path)-1]] = value
+	_ = unstructured.SetNestedField(to.Object, value, path...) // It fails only where a parent is no map.
 }
 
 func formatRevision(revision uint64) string { return strconv.FormatUint(revision, 10) }

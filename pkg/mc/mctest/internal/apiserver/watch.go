@@ -22,8 +22,8 @@ import (
 	"github.com/rollcall-dev/rollcall/pkg/mc/mctest/internal/store"
 )
 
-// minWatchTimeout is how long a watch lasts at least if the client does not
-// say; it lasts up to twice as long.
+// minWatchTimeout is the shortest duration of a watch for which the client sets
+// no timeout. The longest is twice that.
 const minWatchTimeout = 30 * time.Minute
 
 // watcher is one open watch. Only its own goroutine uses it.
@@ -38,7 +38,7 @@ type watcher struct {
 	w       http.ResponseWriter
 	control *http.ResponseController
 	buffer  bytes.Buffer
-	// cursor is the revision up to which the client has been told.
+	// cursor is the revision up to which events have been sent.
 	cursor uint64
 	// survived is a fault that ends other watches, but not those that begin
 	// with a list while it is in force.
@@ -47,7 +47,7 @@ type watcher struct {
 
 var errWatchEnds = errors.New("watch ends")
 
-// serveWatch answers a watch until it ends, by whatever side.
+// serveWatch serves a watch until either side ends it.
 func (s *Server) serveWatch(w http.ResponseWriter, r *http.Request, req *request, t Target, enc *encoder) error {
 	var options metainternal.ListOptions
 	if err := parameters(r, &options); err != nil {
@@ -66,7 +66,7 @@ func (s *Server) serveWatch(w http.ResponseWriter, r *http.Request, req *request
 		return unexplained(err.Error())
 	}
 	if enc.protobuf {
-		return errUnacceptableWatch
+		return statusError(http.StatusNotAcceptable, metav1.StatusReasonNotAcceptable, "watches are served in application/json only")
 	}
 	initial := from == 0
 	if options.SendInitialEvents != nil {
@@ -96,13 +96,6 @@ func (s *Server) serveWatch(w http.ResponseWriter, r *http.Request, req *request
 	watch.run(r.Context(), initial, options.SendInitialEvents != nil && initial, timeout)
 	return nil
 }
-
-var errUnacceptableWatch = &apierrors.StatusError{ErrStatus: metav1.Status{
-	Status:  metav1.StatusFailure,
-	Code:    http.StatusNotAcceptable,
-	Reason:  metav1.StatusReasonNotAcceptable,
-	Message: "watches are served in application/json alone",
-}}
 
 func (w *watcher) run(ctx context.Context, initial, markEnd bool, timeout time.Duration) {
 	end := time.NewTimer(timeout)
@@ -142,7 +135,7 @@ func (w *watcher) run(ctx context.Context, initial, markEnd bool, timeout time.D
 	}
 }
 
-// initial tells of everything that there is.
+// initial adds an event for every object.
 func (w *watcher) initial(markEnd bool) {
 	records, revision := w.server.store.List(w.target.Resource.Storage(), w.target.Namespace)
 	for _, rec := range records {
@@ -156,8 +149,8 @@ func (w *watcher) initial(markEnd bool) {
 	}
 }
 
-// interrupted deals with what may befall a watch besides events. It waits while
-// the server hangs.
+// interrupted returns an error if the watch has to end. It waits while the server
+// hangs.
 func (w *watcher) interrupted(ctx context.Context) error {
 	if w.server.catalog.Load().Find(w.target.Resource.GroupVersionResource()) == nil {
 		return errWatchEnds
@@ -178,8 +171,8 @@ func (w *watcher) interrupted(ctx context.Context) error {
 	}
 }
 
-// catchUp tells what was written since the cursor, and returns a channel that
-// is closed at the next write.
+// catchUp sends the events since the cursor, and returns a channel that is closed
+// at the next write.
 func (w *watcher) catchUp() (<-chan struct{}, error) {
 	events, upTo, written, err := w.server.store.Since(w.target.Resource.Storage(), w.cursor)
 	if err != nil {
@@ -194,20 +187,19 @@ func (w *watcher) catchUp() (<-chan struct{}, error) {
 	return written, w.flush()
 }
 
-// translate tells of a write as the selection sees it.
+// translate adds the event that a write is to the selection.
 func (w *watcher) translate(event store.Event) {
 	before := event.Previous != nil && w.selection.shows(event.Previous)
-	after := event.Type != store.Deleted && w.selection.shows(event.Object)
+	after := !event.Deleted && w.selection.shows(event.Object)
 	switch {
 	case before && after:
 		w.add(watch.Modified, event.Object)
 	case after:
 		w.add(watch.Added, event.Object)
-	case before && event.Type == store.Deleted:
+	case before && event.Deleted:
 		w.add(watch.Deleted, event.Object)
 	case before:
-		// The client knows the previous state, and no other is its
-		// business.
+		// The client may see only the previous state.
 		w.addDeselected(event)
 	}
 }
@@ -221,10 +213,10 @@ func (w *watcher) add(kind watch.EventType, rec *store.Record) {
 	_ = w.encoder.event(&w.buffer, string(kind), raw) // A buffer takes everything.
 }
 
-// addDeselected tells that an object is no longer selected: its previous state
-// at the present revision.
+// addDeselected adds the deletion of an object that is no longer selected: its
+// previous state at the present revision.
 func (w *watcher) addDeselected(event store.Event) {
-	object, err := decode(event.Previous, w.target.Resource)
+	object, err := Decode(event.Previous, w.target.Resource)
 	if err != nil {
 		w.addError(err)
 		return
@@ -244,7 +236,7 @@ func (w *watcher) addError(err error) {
 	}
 }
 
-// expire ends the watch in the way that makes a client list again.
+// expire ends the watch with 410, so that the client lists again.
 func (w *watcher) expire() error {
 	w.addError(apierrors.NewResourceExpired(fmt.Sprintf("too old resource version: %d (%d)", w.cursor, w.server.store.Revision())))
 	if err := w.flush(); err != nil {
@@ -277,8 +269,8 @@ func (w *watcher) bookmark(annotations map[string]string) error {
 	return w.flush()
 }
 
-// flush sends what was added. A client that does not read it in time loses the
-// watch.
+// flush sends the events that were added. It fails if the client does not read
+// them in time.
 func (w *watcher) flush() error {
 	if err := w.control.SetWriteDeadline(time.Now().Add(w.server.options.WatchWriteTimeout)); err != nil {
 		return err

@@ -8,9 +8,8 @@ import (
 	"syscall"
 )
 
-// hold binds an address without listening on it: connections to it are
-// refused, and no other socket is given its port meanwhile. It does nothing if
-// the address is taken already.
+// hold binds an address without listening on it: connections to it are refused,
+// and no other socket gets its port. It does nothing if the address is in use.
 func hold(address string) (release func()) {
 	none := func() {}
 	addr, err := netip.ParseAddrPort(address)
@@ -22,7 +21,7 @@ func hold(address string) (release func()) {
 		return none
 	}
 	release = func() { syscall.Close(fd) }
-	// As Go sets it on listeners, so that the two may share the port.
+	// Go sets it on listeners too, so that both can share the port.
 	if err := syscall.SetsockoptInt(fd, syscall.SOL_SOCKET, syscall.SO_REUSEADDR, 1); err != nil {
 		release()
 		return none

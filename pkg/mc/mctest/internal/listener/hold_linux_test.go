@@ -12,8 +12,8 @@ import (
 	. "github.com/onsi/gomega"
 )
 
-// modest listens on an address unless it is in use, as do sockets whose port
-// the system picks.
+// modest listens on an address unless it is in use, like sockets whose port the
+// system picks.
 func modest(t *testing.T, address string) error {
 	t.Helper()
 	config := net.ListenConfig{Control: func(_, _ string, c syscall.RawConn) error {
@@ -30,7 +30,7 @@ func modest(t *testing.T, address string) error {
 	return l.Close()
 }
 
-func TestThePortOfAClosedListenerIsKept(t *testing.T) {
+func TestClosedListenerKeepsPort(t *testing.T) {
 	g := NewWithT(t)
 	l := newListener(t)
 	l.Close()
@@ -41,7 +41,7 @@ func TestThePortOfAClosedListenerIsKept(t *testing.T) {
 	g.Expect(say(dial(t, l), long)).To(Succeed())
 }
 
-func TestAPortThatIsReleasedIsFree(t *testing.T) {
+func TestReleaseFreesPort(t *testing.T) {
 	g := NewWithT(t)
 	l := newListener(t)
 	l.Close()

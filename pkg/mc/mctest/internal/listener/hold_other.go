@@ -5,6 +5,6 @@
 
 package listener
 
-// hold cannot keep a port without listening on it here. Another socket may
-// take it in the meantime, which [Listener.Open] then reports.
+// hold cannot keep a port without listening on it on this platform. Another
+// socket may take it, which [Listener.Open] then reports.
 func hold(string) (release func()) { return func() {} }

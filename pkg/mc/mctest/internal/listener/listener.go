@@ -1,15 +1,17 @@
 // Copyright The Rollcall Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package listener gives a test server a TCP address on loopback whose
-// connections can be made to fail: refused, reset, cut or left without a byte.
+// Package listener provides a TCP address on loopback for a test server, whose
+// connections can be refused, reset, closed or frozen.
 package listener
 
 import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net"
+	"slices"
 	"sync"
 	"time"
 )
@@ -26,7 +28,7 @@ type Listener struct {
 	mu sync.Mutex
 	// Guarded by mu.
 	inner  net.Listener // nil while closed
-	hold   func()       // gives up the port that a closed listener holds
+	hold   func()       // releases the port that a closed listener holds
 	conns  map[*Conn]struct{}
 	reset  bool
 	frozen chan struct{} // nil unless frozen; closed to thaw
@@ -45,14 +47,14 @@ func New() (*Listener, error) {
 
 func listen(address string) (net.Listener, error) {
 	var config net.ListenConfig
-	// The listener is closed by whoever opened it, not by a context.
+	// Close closes the listener, not a context.
 	return config.Listen(context.Background(), "tcp4", address)
 }
 
 // Address is host and port. It stays the same while the listener is closed.
 func (l *Listener) Address() string { return l.address }
 
-// Inner is what a server accepts from until Close, or nil while closed.
+// Inner returns the listener that a server accepts from, or nil while closed.
 func (l *Listener) Inner() net.Listener {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -62,8 +64,8 @@ func (l *Listener) Inner() net.Listener {
 	return &acceptor{Listener: l.inner, owner: l}
 }
 
-// Close refuses connections from now on. Those that are open stay so.
-// Where the system allows it, the port is kept from other sockets.
+// Close refuses new connections. Open ones stay open. Where the system allows
+// it, the port is kept from other sockets.
 func (l *Listener) Close() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -75,7 +77,7 @@ func (l *Listener) Close() {
 	l.hold = hold(l.address)
 }
 
-// Release gives up a closed listener's port for good.
+// Release releases a closed listener's port.
 func (l *Listener) Release() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -107,15 +109,15 @@ func (l *Listener) Open() error {
 	return fmt.Errorf("reopening %s: %w", l.address, err)
 }
 
-// SetReset makes each new connection end at once with a TCP reset.
+// SetReset sets whether each new connection ends at once with a TCP reset.
 func (l *Listener) SetReset(on bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.reset = on
 }
 
-// SetFrozen stops all bytes, in both directions and on all connections, until
-// it is lifted. New connections are accepted and hear nothing.
+// SetFrozen sets whether all bytes stop, in both directions and on all
+// connections. New connections are accepted.
 func (l *Listener) SetFrozen(on bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -128,20 +130,17 @@ func (l *Listener) SetFrozen(on bool) {
 	}
 }
 
-// Connections is the number of those that are open.
+// Connections counts the open connections.
 func (l *Listener) Connections() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return len(l.conns)
 }
 
-// CloseConnections ends all connections, with a TCP reset if so asked.
+// CloseConnections closes all connections, with a TCP reset if reset is set.
 func (l *Listener) CloseConnections(reset bool) {
 	l.mu.Lock()
-	conns := make([]*Conn, 0, len(l.conns))
-	for c := range l.conns {
-		conns = append(conns, c)
-	}
+	conns := slices.Collect(maps.Keys(l.conns))
 	l.mu.Unlock()
 	for _, c := range conns {
 		if reset {
@@ -158,8 +157,8 @@ func (l *Listener) gate() <-chan struct{} {
 	return l.frozen
 }
 
-// adopt tracks a connection, and reports whether it is to be reset: because all
-// are, or because the listener was closed while it was accepted.
+// adopt tracks a connection, and reports whether to reset it: if all connections
+// are reset, or if the listener was closed while it was accepted.
 func (l *Listener) adopt(c *Conn) (reset bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -181,7 +180,7 @@ type acceptor struct {
 	owner *Listener
 }
 
-// Accept returns the next connection that is not to be reset.
+// Accept returns the next connection that is not reset.
 func (a *acceptor) Accept() (net.Conn, error) {
 	for {
 		inner, err := a.Listener.Accept()
@@ -197,7 +196,7 @@ func (a *acceptor) Accept() (net.Conn, error) {
 	}
 }
 
-// Conn is a connection that its listener can cut and freeze.
+// Conn is a connection that its listener can close and freeze.
 type Conn struct {
 	net.Conn
 	owner *Listener
@@ -205,10 +204,10 @@ type Conn struct {
 	done  chan struct{}
 }
 
-// Reset ends the connection with a TCP reset rather than in good order.
+// Reset closes the connection with a TCP reset.
 func (c *Conn) Reset() {
 	if tcp, ok := c.Conn.(*net.TCPConn); ok {
-		tcp.SetLinger(0) //nolint:errcheck // Closing is all that is left to do.
+		tcp.SetLinger(0) //nolint:errcheck // It is closed in any case.
 	}
 	c.Close()
 }
@@ -224,8 +223,8 @@ func (c *Conn) Close() error {
 	return err
 }
 
-// Read reads once the listener is not frozen. Bytes that come in while it is
-// are kept until it thaws.
+// Read reads when the listener is not frozen. Bytes that arrive while it is
+// frozen are delivered afterwards.
 func (c *Conn) Read(p []byte) (int, error) {
 	n, err := c.Conn.Read(p)
 	if thawErr := c.thawed(); thawErr != nil && err == nil {
@@ -234,7 +233,7 @@ func (c *Conn) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// Write writes once the listener is not frozen.
+// Write writes when the listener is not frozen.
 func (c *Conn) Write(p []byte) (int, error) {
 	if err := c.thawed(); err != nil {
 		return 0, err

@@ -79,7 +79,7 @@ const (
 	brief = 100 * time.Millisecond
 )
 
-func TestACloseListenerRefusesAndComesBackOnItsPort(t *testing.T) {
+func TestReopen(t *testing.T) {
 	g := NewWithT(t)
 	l := newListener(t)
 	c := dial(t, l)
@@ -88,7 +88,7 @@ func TestACloseListenerRefusesAndComesBackOnItsPort(t *testing.T) {
 	l.Close()
 	_, err := net.Dial("tcp", address)
 	g.Expect(errors.Is(err, syscall.ECONNREFUSED)).To(BeTrue(), "%v", err)
-	g.Expect(say(c, long)).To(Succeed(), "connections that are open stay so")
+	g.Expect(say(c, long)).To(Succeed(), "open connections stay open")
 	g.Expect(l.Inner()).To(BeNil())
 
 	g.Expect(l.Open()).To(Succeed())
@@ -98,7 +98,7 @@ func TestACloseListenerRefusesAndComesBackOnItsPort(t *testing.T) {
 	g.Expect(l.Connections()).To(Equal(2))
 }
 
-func TestConnectionsAreReset(t *testing.T) {
+func TestReset(t *testing.T) {
 	g := NewWithT(t)
 	l := newListener(t)
 	c := dial(t, l)
@@ -116,7 +116,7 @@ func TestConnectionsAreReset(t *testing.T) {
 	g.Expect(say(dial(t, l), long)).To(Succeed())
 }
 
-func TestAFrozenListenerKeepsBytesUntilItThaws(t *testing.T) {
+func TestFreeze(t *testing.T) {
 	g := NewWithT(t)
 	l := newListener(t)
 	c := dial(t, l)
@@ -131,7 +131,7 @@ func TestAFrozenListenerKeepsBytesUntilItThaws(t *testing.T) {
 	g.Expect(say(c, long)).To(Succeed())
 }
 
-func TestAFrozenConnectionCanBeClosed(t *testing.T) {
+func TestCloseWhileFrozen(t *testing.T) {
 	g := NewWithT(t)
 	l := newListener(t)
 	c := dial(t, l)

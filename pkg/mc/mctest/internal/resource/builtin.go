@@ -5,7 +5,7 @@ package resource
 
 import "k8s.io/apimachinery/pkg/runtime/schema"
 
-// facts are what a Go type does not tell of a built-in kind.
+// facts are the properties of a built-in kind that its Go type does not have.
 type facts struct {
 	clusterScoped bool
 	virtual       bool
@@ -21,8 +21,7 @@ var (
 	extensions = []string{"api-extensions"}
 )
 
-// builtin holds the kinds of Kubernetes that differ from a plain namespaced
-// one.
+// builtin lists the kinds of Kubernetes that differ from a plain namespaced kind.
 var builtin = map[schema.GroupKind]facts{
 	{Kind: "ComponentStatus"}: {clusterScoped: true, shortNames: []string{"cs"}},
 	{Kind: "ConfigMap"}:       {shortNames: []string{"cm"}},

@@ -13,15 +13,15 @@ import (
 	"k8s.io/apimachinery/pkg/version"
 )
 
-// Catalog is the set of resources that a server has. It is immutable and may
-// be shared by servers.
+// Catalog is the set of resources of a server. It is immutable, and may be shared
+// by servers.
 type Catalog struct {
 	base  *Catalog // nil for the resources of a scheme
 	own   map[schema.GroupVersionResource]*Resource
 	kinds map[schema.GroupVersionKind]*Resource
 
-	// documents is nil where nothing is kept: a thousand clusters with the
-	// same custom resources would hold a thousand copies.
+	// documents caches discovery documents. It is nil with custom resources:
+	// a thousand clusters with the same ones would hold a thousand copies.
 	documents *sync.Map // documentKey → []byte
 }
 
@@ -65,8 +65,7 @@ func (c *Catalog) FindKind(gvk schema.GroupVersionKind) *Resource {
 	return c.base.FindKind(gvk)
 }
 
-// Serving returns any version of a resource, the preferred one if there are
-// several, or nil.
+// Serving returns the preferred version of a resource, or nil.
 func (c *Catalog) Serving(gr schema.GroupResource) *Resource {
 	var best *Resource
 	for _, r := range c.All() {
@@ -77,23 +76,18 @@ func (c *Catalog) Serving(gr schema.GroupResource) *Resource {
 	return best
 }
 
-// All returns every resource: the core group first, then by group, preferred
-// versions first, then by name.
+// All returns all resources: the core group first, then by group, preferred
+// version and name.
 func (c *Catalog) All() []*Resource {
 	set := map[schema.GroupVersionResource]*Resource{}
 	c.collect(set)
-	all := make([]*Resource, 0, len(set))
-	for _, r := range set {
-		all = append(all, r)
-	}
-	slices.SortFunc(all, func(a, b *Resource) int {
+	return slices.SortedFunc(maps.Values(set), func(a, b *Resource) int {
 		return cmp.Or(
 			cmp.Compare(a.Group, b.Group),
 			version.CompareKubeAwareVersionStrings(b.Version, a.Version),
 			cmp.Compare(a.Plural, b.Plural),
 		)
 	})
-	return all
 }
 
 func (c *Catalog) collect(set map[schema.GroupVersionResource]*Resource) {

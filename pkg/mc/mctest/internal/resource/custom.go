@@ -10,8 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// FromCustomResourceDefinition makes the resources that a definition serves,
-// one for each served version.
+// FromCustomResourceDefinition returns the resources of a definition, one for
+// each served version.
 func FromCustomResourceDefinition(crd *apiextensionsv1.CustomResourceDefinition) []*Resource {
 	var out []*Resource
 	for _, v := range crd.Spec.Versions {

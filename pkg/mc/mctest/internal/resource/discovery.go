@@ -7,8 +7,10 @@ import (
 	"encoding/json"
 	"strings"
 
+	apidiscoveryv2 "k8s.io/api/apidiscovery/v2"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/discovery"
 )
 
 type documentKey struct {
@@ -17,8 +19,8 @@ type documentKey struct {
 }
 
 // Document returns the discovery document at a path (/api, /apis or one below
-// them), in JSON, or nil if there is none. The aggregated form exists of /api
-// and /apis alone.
+// them), in JSON, or nil if there is none. Only /api and /apis have an
+// aggregated form.
 func (c *Catalog) Document(path string, aggregated bool) ([]byte, error) {
 	key := documentKey{path, aggregated}
 	if c.documents == nil {
@@ -35,40 +37,31 @@ func (c *Catalog) Document(path string, aggregated bool) ([]byte, error) {
 }
 
 func (c *Catalog) write(key documentKey) ([]byte, error) {
-	switch key.path {
-	case "/api":
-		if key.aggregated {
-			return json.Marshal(c.aggregated(true))
-		}
+	core := key.path == "/api"
+	switch {
+	case key.aggregated:
+		return json.Marshal(c.aggregated(core))
+	case core:
 		return json.Marshal(&metav1.APIVersions{
 			TypeMeta:                   metav1.TypeMeta{Kind: "APIVersions"},
 			Versions:                   []string{"v1"},
 			ServerAddressByClientCIDRs: []metav1.ServerAddressByClientCIDR{},
 		})
-	case "/apis":
-		if key.aggregated {
-			return json.Marshal(c.aggregated(false))
+	case key.path == "/api/v1":
+		return c.writeVersion(key, schema.GroupVersion{Version: "v1"})
+	}
+	if rest, ok := strings.CutPrefix(key.path, "/apis/"); ok {
+		if group, version, ok := strings.Cut(rest, "/"); ok {
+			return c.writeVersion(key, schema.GroupVersion{Group: group, Version: version})
 		}
-		list := &metav1.APIGroupList{TypeMeta: metav1.TypeMeta{Kind: "APIGroupList", APIVersion: "v1"}}
-		for _, g := range c.groups() {
-			if g.Name != "" {
-				list.Groups = append(list.Groups, *g)
-			}
-		}
+	}
+	list, _, _ := discovery.SplitGroupsAndResources(*c.aggregated(false))
+	if key.path == "/apis" {
+		list.TypeMeta = metav1.TypeMeta{Kind: "APIGroupList", APIVersion: "v1"}
 		return json.Marshal(list)
-	case "/api/v1":
-		return c.writeVersion(schema.GroupVersion{Version: "v1"})
 	}
-	rest, ok := strings.CutPrefix(key.path, "/apis/")
-	if !ok {
-		return nil, nil
-	}
-	group, version, ok := strings.Cut(rest, "/")
-	if ok {
-		return c.writeVersion(schema.GroupVersion{Group: group, Version: version})
-	}
-	for _, g := range c.groups() {
-		if g.Name == group {
+	for _, g := range list.Groups {
+		if key.path == "/apis/"+g.Name {
 			g.TypeMeta = metav1.TypeMeta{Kind: "APIGroup", APIVersion: "v1"}
 			return json.Marshal(g)
 		}
@@ -76,28 +69,7 @@ func (c *Catalog) write(key documentKey) ([]byte, error) {
 	return nil, nil
 }
 
-// groups lists the API groups in order of preference.
-func (c *Catalog) groups() []*metav1.APIGroup {
-	var groups []*metav1.APIGroup
-	for _, r := range c.All() {
-		if n := len(groups); n == 0 || groups[n-1].Name != r.Group {
-			groups = append(groups, &metav1.APIGroup{Name: r.Group})
-		}
-		g := groups[len(groups)-1]
-		if n := len(g.Versions); n == 0 || g.Versions[n-1].Version != r.Version {
-			g.Versions = append(g.Versions, metav1.GroupVersionForDiscovery{
-				GroupVersion: r.GroupVersion().String(),
-				Version:      r.Version,
-			})
-		}
-	}
-	for _, g := range groups {
-		g.PreferredVersion = g.Versions[0]
-	}
-	return groups
-}
-
-// touches reports whether the catalog itself, not its base, has something in a
+// touches reports whether the catalog itself, not its base, has a resource in a
 // group version.
 func (c *Catalog) touches(gv schema.GroupVersion) bool {
 	for gvr := range c.own {
@@ -108,49 +80,82 @@ func (c *Catalog) touches(gv schema.GroupVersion) bool {
 	return false
 }
 
-func (c *Catalog) writeVersion(gv schema.GroupVersion) ([]byte, error) {
+func (c *Catalog) writeVersion(key documentKey, gv schema.GroupVersion) ([]byte, error) {
 	if c.base != nil && !c.touches(gv) {
-		path := "/apis/" + gv.String()
-		if gv.Group == "" {
-			path = "/api/" + gv.Version
-		}
-		return c.base.Document(path, false)
+		return c.base.Document(key.path, false)
 	}
-	list := &metav1.APIResourceList{
-		TypeMeta:     metav1.TypeMeta{Kind: "APIResourceList", APIVersion: "v1"},
-		GroupVersion: gv.String(),
-	}
-	for _, r := range c.All() {
-		if r.GroupVersion() != gv {
-			continue
-		}
-		list.APIResources = append(list.APIResources, metav1.APIResource{
-			Name:         r.Plural,
-			SingularName: r.Singular,
-			Namespaced:   r.Namespaced,
-			Kind:         r.Kind,
-			Verbs:        r.Verbs(),
-			ShortNames:   r.ShortNames,
-			Categories:   r.Categories,
-		})
-		for _, name := range r.subresources() {
-			kind := r.subresourceKind(name)
-			sub := metav1.APIResource{
-				Name:       r.Plural + "/" + name,
-				Namespaced: r.Namespaced,
-				Kind:       kind.Kind,
-				Verbs:      SubresourceVerbs(name),
-			}
-			if kind != r.GroupVersionKind {
-				sub.Group, sub.Version = kind.Group, kind.Version
-			}
-			list.APIResources = append(list.APIResources, sub)
-		}
-	}
-	if len(list.APIResources) == 0 {
+	_, lists, _ := discovery.SplitGroupsAndResources(*c.aggregated(gv.Group == ""))
+	list := lists[gv]
+	if list == nil {
 		return nil, nil
 	}
+	list.TypeMeta = metav1.TypeMeta{Kind: "APIResourceList", APIVersion: "v1"}
+	for i := range list.APIResources {
+		r := &list.APIResources[i]
+		if strings.Contains(r.Name, "/") {
+			r.SingularName = ""
+		}
+		if r.Group == gv.Group && r.Version == gv.Version {
+			r.Group, r.Version = "", ""
+		}
+	}
 	return json.Marshal(list)
+}
+
+// aggregated returns the discovery of the core group, or of all others, as one
+// document.
+func (c *Catalog) aggregated(core bool) *apidiscoveryv2.APIGroupDiscoveryList {
+	list := &apidiscoveryv2.APIGroupDiscoveryList{
+		TypeMeta: metav1.TypeMeta{Kind: "APIGroupDiscoveryList", APIVersion: apidiscoveryv2.SchemeGroupVersion.String()},
+	}
+	for _, r := range c.All() {
+		if (r.Group == "") != core {
+			continue
+		}
+		if n := len(list.Items); n == 0 || list.Items[n-1].Name != r.Group {
+			list.Items = append(list.Items, apidiscoveryv2.APIGroupDiscovery{
+				ObjectMeta: metav1.ObjectMeta{Name: r.Group},
+			})
+		}
+		g := &list.Items[len(list.Items)-1]
+		if n := len(g.Versions); n == 0 || g.Versions[n-1].Version != r.Version {
+			g.Versions = append(g.Versions, apidiscoveryv2.APIVersionDiscovery{
+				Version:   r.Version,
+				Freshness: apidiscoveryv2.DiscoveryFreshnessCurrent,
+			})
+		}
+		v := &g.Versions[len(g.Versions)-1]
+		v.Resources = append(v.Resources, r.discovery())
+	}
+	return list
+}
+
+func (r *Resource) discovery() apidiscoveryv2.APIResourceDiscovery {
+	scope := apidiscoveryv2.ScopeCluster
+	if r.Namespaced {
+		scope = apidiscoveryv2.ScopeNamespace
+	}
+	d := apidiscoveryv2.APIResourceDiscovery{
+		Resource:         r.Plural,
+		ResponseKind:     asMeta(r.GroupVersionKind),
+		Scope:            scope,
+		SingularResource: r.Singular,
+		Verbs:            r.Verbs(),
+		ShortNames:       r.ShortNames,
+		Categories:       r.Categories,
+	}
+	for _, name := range r.subresources() {
+		d.Subresources = append(d.Subresources, apidiscoveryv2.APISubresourceDiscovery{
+			Subresource:  name,
+			ResponseKind: asMeta(r.subresourceKind(name)),
+			Verbs:        SubresourceVerbs(name),
+		})
+	}
+	return d
+}
+
+func asMeta(gvk schema.GroupVersionKind) *metav1.GroupVersionKind {
+	return &metav1.GroupVersionKind{Group: gvk.Group, Version: gvk.Version, Kind: gvk.Kind}
 }
 
 func (r *Resource) subresourceKind(name string) schema.GroupVersionKind {
@@ -160,7 +165,7 @@ func (r *Resource) subresourceKind(name string) schema.GroupVersionKind {
 	return r.GroupVersionKind
 }
 
-// SubresourceVerbs are those that a subresource serves.
+// SubresourceVerbs returns the verbs of a subresource.
 func SubresourceVerbs(name string) []string {
 	switch name {
 	case "token":

@@ -1,9 +1,9 @@
 // Copyright The Rollcall Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package resource says which resources a test API server has: those of the
-// Go types in a scheme, and those of CustomResourceDefinitions. From that it
-// also writes the discovery documents.
+// Package resource lists the resources of a test API server: those of the Go
+// types in a scheme, and those of CustomResourceDefinitions. It also writes the
+// discovery documents.
 package resource
 
 import (
@@ -21,35 +21,35 @@ type Resource struct {
 	ShortNames []string
 	Categories []string
 	Namespaced bool
-	// Status says that the status is written through a subresource.
+	// Status is whether the status is a subresource.
 	Status bool
-	// Generation says that metadata.generation counts changes.
+	// Generation is whether metadata.generation counts changes.
 	Generation bool
-	// Virtual says that objects are answered rather than stored, as reviews
-	// are.
+	// Virtual is whether objects are answered instead of stored, such as
+	// reviews.
 	Virtual bool
-	// Custom says that it comes from a CustomResourceDefinition, so that
-	// there is no Go type.
+	// Custom is whether it comes from a CustomResourceDefinition, and has no
+	// Go type.
 	Custom bool
 	// SelectableFields may be used in field selectors besides name and
 	// namespace, in the form "spec.nodeName".
 	SelectableFields []string
-	// Subresources other than status, with the kind that each takes.
+	// Subresources other than status, with the kind that each accepts.
 	Subresources map[string]schema.GroupVersionKind
 }
 
-// GroupResource names the resource without its version.
+// GroupResource returns the name without the version.
 func (r *Resource) GroupResource() schema.GroupResource {
 	return schema.GroupResource{Group: r.Group, Resource: r.Plural}
 }
 
-// GroupVersionResource names the resource.
+// GroupVersionResource returns the full name.
 func (r *Resource) GroupVersionResource() schema.GroupVersionResource {
 	return schema.GroupVersionResource{Group: r.Group, Version: r.Version, Resource: r.Plural}
 }
 
-// Storage is the resource under which objects are kept. It is the resource
-// itself but for events, of which both API groups show the same objects.
+// Storage is the resource under which objects are stored. It is the resource
+// itself, except for events: both API groups serve the same objects.
 func (r *Resource) Storage() schema.GroupResource {
 	if r.Group == "events.k8s.io" && r.Plural == "events" {
 		return schema.GroupResource{Resource: "events"}
@@ -57,7 +57,7 @@ func (r *Resource) Storage() schema.GroupResource {
 	return r.GroupResource()
 }
 
-// Verbs are those that the resource serves.
+// Verbs returns the verbs of the resource.
 func (r *Resource) Verbs() []string {
 	switch {
 	case r.Virtual:
@@ -70,7 +70,7 @@ func (r *Resource) Verbs() []string {
 	return []string{"create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"}
 }
 
-// subresources names all subresources, status included, sorted.
+// subresources returns the sorted names of all subresources, status included.
 func (r *Resource) subresources() []string {
 	names := make([]string, 0, len(r.Subresources)+1)
 	if r.Status {

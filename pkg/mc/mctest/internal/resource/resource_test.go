@@ -41,12 +41,12 @@ var profiles = v1alpha1.GroupVersion.WithResource("clusterprofiles")
 
 func TestFromScheme(t *testing.T) {
 	c := newCatalogOfTypes(t)
-	t.Run("a built-in kind is served in its stable versions alone", func(t *testing.T) {
+	t.Run("a built-in kind is served only in its stable versions", func(t *testing.T) {
 		g := NewWithT(t)
 		g.Expect(c.Find(appsv1.SchemeGroupVersion.WithResource("deployments"))).NotTo(BeNil())
 		g.Expect(c.Find(appsv1beta1.SchemeGroupVersion.WithResource("deployments"))).To(BeNil())
 	})
-	t.Run("another kind is served in the versions that it has", func(t *testing.T) {
+	t.Run("another kind is served in all its versions", func(t *testing.T) {
 		g := NewWithT(t)
 		r := c.Find(profiles)
 		g.Expect(r).NotTo(BeNil())
@@ -56,7 +56,7 @@ func TestFromScheme(t *testing.T) {
 		g.Expect(r.Custom).To(BeFalse())
 		g.Expect(c.FindKind(r.GroupVersionKind)).To(BeIdenticalTo(r))
 	})
-	t.Run("another kind is outside of namespaces if that is said", func(t *testing.T) {
+	t.Run("another kind is cluster-scoped if it is listed as such", func(t *testing.T) {
 		g := NewWithT(t)
 		c := newCatalogOfTypes(t, schema.GroupKind{Group: profiles.Group, Kind: "ClusterProfile"})
 		g.Expect(c.Find(profiles).Namespaced).To(BeFalse())
@@ -114,7 +114,7 @@ func TestDocuments(t *testing.T) {
 		}
 		return raw
 	}
-	t.Run("both forms of discovery tell the same", func(t *testing.T) {
+	t.Run("both forms of discovery agree", func(t *testing.T) {
 		g := NewWithT(t)
 		legacy, aggregated := map[string]bool{}, map[string]bool{}
 		var groups metav1.APIGroupList
@@ -157,14 +157,14 @@ func TestDocuments(t *testing.T) {
 		g.Expect(group.PreferredVersion.Version).To(Equal("v1"))
 		g.Expect(group.Versions).To(HaveLen(2))
 	})
-	t.Run("what is the same in all clusters is written once", func(t *testing.T) {
+	t.Run("equal documents are written once", func(t *testing.T) {
 		g := NewWithT(t)
 		var list metav1.APIResourceList
 		one := read(t, base, "/apis/apps/v1", false, &list)
 		two := read(t, c, "/apis/apps/v1", false, &list)
 		g.Expect(&one[0]).To(BeIdenticalTo(&two[0]))
 	})
-	t.Run("there is nothing at other paths", func(t *testing.T) {
+	t.Run("other paths have no document", func(t *testing.T) {
 		g := NewWithT(t)
 		for _, path := range []string{"/apis/nothing", "/apis/apps/v9", "/api/v2", "/version"} {
 			raw, err := c.Document(path, false)

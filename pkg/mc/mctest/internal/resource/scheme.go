@@ -6,6 +6,7 @@ package resource
 import (
 	"reflect"
 	"regexp"
+	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -20,11 +21,10 @@ var (
 	stable     = regexp.MustCompile(`^v\d+$`)
 )
 
-// FromScheme makes a catalog of every kind in a scheme that has metadata and
-// a list kind. A kind that has stable versions is served in those alone, and
-// one that is part of Kubernetes (in the scheme builtin) is not served without,
-// as a real API server does by default. Kinds that are not part of Kubernetes
-// are taken to be namespaced unless they are named in clusterScoped.
+// FromScheme returns a catalog of every kind in a scheme that has metadata and a
+// list kind. A kind with stable versions is served only in these. A kind of
+// Kubernetes (in the scheme builtin) without one is not served, as by a real API
+// server by default. Other kinds are namespaced unless clusterScoped names them.
 func FromScheme(scheme, builtin *runtime.Scheme, clusterScoped ...schema.GroupKind) *Catalog {
 	outside := sets.New(clusterScoped...)
 	versions := map[schema.GroupKind][]*Resource{}
@@ -57,7 +57,7 @@ func fromGoType(gvk schema.GroupVersionKind, goType reflect.Type, outside sets.S
 	gk := gvk.GroupKind()
 	known := builtin[gk]
 	hasSpec, hasStatus := hasStruct(goType, "spec"), hasStruct(goType, "status")
-	r := &Resource{
+	return &Resource{
 		GroupVersionKind: gvk,
 		Plural:           plural.Resource,
 		Singular:         singular.Resource,
@@ -71,7 +71,6 @@ func fromGoType(gvk schema.GroupVersionKind, goType reflect.Type, outside sets.S
 		SelectableFields: known.fields,
 		Subresources:     known.subresources,
 	}
-	return r
 }
 
 // hasStruct reports whether a type has a struct under a JSON name.
@@ -88,12 +87,7 @@ func hasStruct(t reflect.Type, name string) bool {
 
 // served keeps the stable versions of a kind if there are any.
 func served(all []*Resource) []*Resource {
-	var out []*Resource
-	for _, r := range all {
-		if stable.MatchString(r.Version) {
-			out = append(out, r)
-		}
-	}
+	out := slices.DeleteFunc(slices.Clone(all), func(r *Resource) bool { return !stable.MatchString(r.Version) })
 	if len(out) == 0 {
 		return all
 	}

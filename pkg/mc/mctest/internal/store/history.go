@@ -12,10 +12,10 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// Since returns what was written to a resource after a revision, the revision
-// up to which that is complete, and a channel that is closed at the resource's
-// next write. It fails with ErrExpired if history does not reach back so far.
-// The events are shared: nobody may change them.
+// Since returns the writes to a resource after a revision, the revision up to
+// which they are complete, and a channel that is closed at the resource's next
+// write. It fails with ErrExpired if the history does not reach back that far.
+// The events are shared and must not be changed.
 func (s *Store) Since(resource schema.GroupResource, revision uint64) ([]Event, uint64, <-chan struct{}, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -30,8 +30,8 @@ func (s *Store) Since(resource schema.GroupResource, revision uint64) ([]Event, 
 	return t.events[i:len(t.events):len(t.events)], s.revision, t.changed, nil
 }
 
-// Compact forgets all history. A revision before the present one can then be
-// neither watched from nor listed at.
+// Compact drops all history. Earlier revisions can then be neither watched nor
+// listed.
 func (s *Store) Compact() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -42,7 +42,7 @@ func (s *Store) Compact() {
 	}
 }
 
-// Reset forgets everything, and counts revisions from the start again.
+// Reset drops all objects and history, and restarts the revisions.
 func (s *Store) Reset() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -55,13 +55,13 @@ func (s *Store) Reset() {
 	clear(s.tables)
 }
 
-// append adds an event, forgets the oldest beyond the limit, and wakes those
-// who wait.
+// append adds an event, drops the oldest beyond the limit, and wakes waiting
+// readers.
 func (t *table) append(event Event, limit int) {
 	if len(t.events) >= limit+limit/4+1 {
 		drop := len(t.events) - limit
 		t.floor = t.events[drop-1].Object.Revision
-		// A fresh array: readers may still hold the old one.
+		// A new array, because readers may still hold the old one.
 		t.events = slices.Clone(t.events[drop:])
 	}
 	t.events = append(t.events, event)
@@ -71,7 +71,7 @@ func (t *table) append(event Event, limit int) {
 	}
 }
 
-// after is the index of the first event that is newer than a revision.
+// after returns the index of the first event that is newer than a revision.
 func (t *table) after(revision uint64) int {
 	i, _ := slices.BinarySearchFunc(t.events, revision+1, func(event Event, revision uint64) int {
 		return cmp.Compare(event.Object.Revision, revision)
@@ -79,7 +79,7 @@ func (t *table) after(revision uint64) int {
 	return i
 }
 
-// before is the sorted list of records as of a revision within history.
+// before returns the sorted records at a revision within the history.
 func (t *table) before(revision uint64) []*Record {
 	later := t.events[t.after(revision):]
 	if len(later) == 0 {

@@ -18,7 +18,7 @@ import (
 type Record struct {
 	Namespace string
 	Name      string
-	// APIVersion is the one that JSON carries.
+	// APIVersion is the one in JSON.
 	APIVersion string
 	Revision   uint64
 	Labels     labels.Set
@@ -31,7 +31,7 @@ type Record struct {
 // Key orders the records of a resource as an API server lists them.
 func (r *Record) Key() string { return r.key }
 
-// Key is the place of an object among those of its resource.
+// Key returns the key of an object among those of its resource.
 func Key(namespace, name string) string {
 	if namespace == "" {
 		return name
@@ -39,19 +39,18 @@ func Key(namespace, name string) string {
 	return namespace + "/" + name
 }
 
-// placeholder stands for the resource version of an object that has none yet.
-// It is random, so that no object holds it by accident.
+// placeholder is the resource version of an object that has none yet. It is
+// random, so that no object contains it by accident.
 var placeholder = hex.EncodeToString([]byte(uuid.NewUUID()))
 
-// A Draft is an object that is complete but for its resource version, which
-// only the write itself decides.
+// A Draft is an object without a resource version, which the write sets.
 type Draft struct {
 	record     Record
 	head, tail []byte
 }
 
-// NewDraft encodes an object. Whatever resource version it names is ignored;
-// the object is not changed.
+// NewDraft encodes an object. It ignores the object's resource version, and does
+// not change the object.
 func NewDraft(namespace, name string, set labels.Set, object map[string]any) (*Draft, error) {
 	meta, ok := object["metadata"].(map[string]any)
 	if !ok {
@@ -70,7 +69,7 @@ func NewDraft(namespace, name string, set labels.Set, object map[string]any) (*D
 	}
 	head, tail, ok := bytes.Cut(raw, []byte(placeholder))
 	if !ok {
-		return nil, errors.New("object lost its resource version while it was encoded")
+		return nil, errors.New("encoded object has no resource version")
 	}
 	apiVersion, _ := object["apiVersion"].(string)
 	return &Draft{
@@ -86,8 +85,8 @@ func NewDraft(namespace, name string, set labels.Set, object map[string]any) (*D
 	}, nil
 }
 
-// at completes the draft. The draft stays as it is.
-func (d *Draft) at(revision uint64) *Record {
+// Preview returns the record that a write of the draft at a revision would store.
+func (d *Draft) Preview(revision uint64) *Record {
 	r := d.record
 	r.Revision = revision
 	r.JSON = make([]byte, 0, len(d.head)+len(d.tail)+20)
@@ -96,7 +95,3 @@ func (d *Draft) at(revision uint64) *Record {
 	r.JSON = append(r.JSON, d.tail...)
 	return &r
 }
-
-// Preview is the record that the draft would become if it were written at the
-// given revision.
-func (d *Draft) Preview(revision uint64) *Record { return d.at(revision) }

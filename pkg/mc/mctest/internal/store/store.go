@@ -13,32 +13,22 @@ import (
 )
 
 var (
-	// ErrConflict says that the object is no longer the one that a write
-	// was based on. The caller reads again and decides anew.
+	// ErrConflict means that the object has changed since the caller read
+	// it. The caller reads it again.
 	ErrConflict = errors.New("object changed in the meantime")
-	// ErrExpired says that history no longer reaches back to a revision.
+	// ErrExpired means that history no longer reaches back to a revision.
 	ErrExpired = errors.New("revision is no longer in history")
-	// ErrFuture says that a revision has not happened yet.
+	// ErrFuture means that a revision has not been written yet.
 	ErrFuture = errors.New("revision is in the future")
-)
-
-// An EventType says what a write did.
-type EventType uint8
-
-// What a write did to an object.
-const (
-	Added EventType = iota
-	Modified
-	Deleted
 )
 
 // An Event is one write.
 type Event struct {
-	Type EventType
-	// Object is the outcome; of a deletion, the last state with the
+	// Object is the new state; of a deletion, the last state with the
 	// revision of the deletion.
-	Object *Record
-	// Previous is nil for Added.
+	Object  *Record
+	Deleted bool
+	// Previous is nil for a new object.
 	Previous *Record
 }
 
@@ -58,21 +48,20 @@ type Store struct {
 type table struct {
 	records []*Record // sorted by key
 	events  []Event   // oldest first; shared with readers, so never overwritten
-	floor   uint64    // events up to this revision are forgotten
+	floor   uint64    // events up to this revision are dropped
 	changed chan struct{}
 }
 
-// firstRevision is that of an empty store. It is not zero, which to clients of
-// an API server means no revision in particular.
+// firstRevision is the revision of an empty store. It is not zero, which means
+// any revision in the API.
 const firstRevision = 1
 
-// New returns an empty store whose resources each remember their latest
-// history writes.
+// New returns an empty store. Each resource keeps its latest history writes.
 func New(history int) *Store {
 	return &Store{history: history, revision: firstRevision, tables: map[schema.GroupResource]*table{}}
 }
 
-// Revision is that of the latest write to any resource.
+// Revision returns the revision of the latest write to any resource.
 func (s *Store) Revision() uint64 {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
@@ -93,8 +82,8 @@ func (s *Store) Get(resource schema.GroupResource, namespace, name string) *Reco
 	return nil
 }
 
-// List returns the objects of a namespace (or of all, if it is empty) in the
-// order of their keys, and the revision at which they are all that there is.
+// List returns the objects of a namespace, or of all if it is empty, sorted by
+// key, and the revision of the list.
 func (s *Store) List(resource schema.GroupResource, namespace string) ([]*Record, uint64) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
@@ -105,7 +94,7 @@ func (s *Store) List(resource schema.GroupResource, namespace string) ([]*Record
 	return slices.Clone(inNamespace(t.records, namespace)), s.revision
 }
 
-// ListAt is List as it was at an earlier revision.
+// ListAt is List at an earlier revision.
 func (s *Store) ListAt(resource schema.GroupResource, namespace string, revision uint64) ([]*Record, error) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
@@ -125,14 +114,14 @@ func (s *Store) ListAt(resource schema.GroupResource, namespace string, revision
 	return inNamespace(t.before(revision), namespace), nil
 }
 
-// Put writes an object. base is the record that the caller saw, nil if there
-// was none; the write fails with ErrConflict if that is no longer so.
+// Put writes an object. Base is the record that the caller has read, or nil; the
+// write fails with ErrConflict if it is no longer the latest.
 func (s *Store) Put(resource schema.GroupResource, base *Record, draft *Draft) (*Record, error) {
 	return s.commit(resource, base, draft, false)
 }
 
-// Delete removes an object, of which draft is the last state. It fails with
-// ErrConflict if base is no longer the latest.
+// Delete removes an object, whose last state is draft. It fails with ErrConflict
+// if base is no longer the latest.
 func (s *Store) Delete(resource schema.GroupResource, base *Record, draft *Draft) (*Record, error) {
 	return s.commit(resource, base, draft, true)
 }
@@ -150,19 +139,16 @@ func (s *Store) commit(resource schema.GroupResource, base *Record, draft *Draft
 		return nil, ErrConflict
 	}
 	s.revision++
-	record := draft.at(s.revision)
-	event := Event{Type: Modified, Object: record, Previous: current}
+	record := draft.Preview(s.revision)
 	switch {
 	case remove:
-		event.Type = Deleted
 		t.records = slices.Delete(t.records, i, i+1)
 	case found:
 		t.records[i] = record
 	default:
-		event.Type = Added
 		t.records = slices.Insert(t.records, i, record)
 	}
-	t.append(event, s.history)
+	t.append(Event{Object: record, Deleted: remove, Previous: current}, s.history)
 	return record, nil
 }
 
@@ -178,7 +164,7 @@ func (s *Store) Empty(namespace string) bool {
 	return true
 }
 
-// Resources names those that have been written to.
+// Resources returns the resources that have been written to.
 func (s *Store) Resources() []schema.GroupResource {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
@@ -190,7 +176,8 @@ func (s *Store) Resources() []schema.GroupResource {
 	return out
 }
 
-// table finds or makes the table of a resource. The caller holds the lock.
+// table returns the table of a resource, which it creates if needed. The caller
+// holds the lock.
 func (s *Store) table(resource schema.GroupResource) *table {
 	t := s.tables[resource]
 	if t == nil {
@@ -206,7 +193,7 @@ func (t *table) find(key string) (int, bool) {
 	})
 }
 
-// inNamespace is the part of sorted records that lies in a namespace.
+// inNamespace returns the records of a namespace from sorted records.
 func inNamespace(records []*Record, namespace string) []*Record {
 	if namespace == "" {
 		return records

@@ -47,7 +47,7 @@ func TestDraft(t *testing.T) {
 	g.Expect(err).To(HaveOccurred())
 }
 
-func TestWritesAreBasedOnWhatTheCallerSaw(t *testing.T) {
+func TestConflictingWrites(t *testing.T) {
 	g := NewWithT(t)
 	s := New(10)
 	a, err := s.Put(pods, nil, newDraft(t, "ns", "a"))
@@ -69,7 +69,7 @@ func TestWritesAreBasedOnWhatTheCallerSaw(t *testing.T) {
 	g.Expect(s.Get(pods, "ns", "a")).To(BeNil())
 }
 
-func TestListsOfANamespaceEndWhereItEnds(t *testing.T) {
+func TestListNamespace(t *testing.T) {
 	g := NewWithT(t)
 	s := New(10)
 	for _, key := range []string{"b/x", "a/y", "a/x", "a-b/z", "ab/q"} {
@@ -88,7 +88,7 @@ func TestListsOfANamespaceEndWhereItEnds(t *testing.T) {
 	g.Expect(s.Empty("c")).To(BeTrue())
 }
 
-func TestReadersOfHistory(t *testing.T) {
+func TestHistoryReaders(t *testing.T) {
 	t.Run("are woken by the next write to their resource", func(t *testing.T) {
 		g := NewWithT(t)
 		s := New(10)
@@ -105,7 +105,7 @@ func TestReadersOfHistory(t *testing.T) {
 		g.Expect(err).NotTo(HaveOccurred())
 		g.Expect(events).To(HaveLen(1))
 	})
-	t.Run("learn when it no longer reaches back to them", func(t *testing.T) {
+	t.Run("get ErrExpired when it no longer reaches back to them", func(t *testing.T) {
 		g := NewWithT(t)
 		s := New(4)
 		start := s.Revision()
@@ -121,7 +121,7 @@ func TestReadersOfHistory(t *testing.T) {
 		g.Expect(err).NotTo(HaveOccurred())
 		g.Expect(events).To(HaveLen(4))
 	})
-	t.Run("start afresh after compaction, also in resources without a write", func(t *testing.T) {
+	t.Run("list again after compaction, also in resources without a write", func(t *testing.T) {
 		g := NewWithT(t)
 		s := New(10)
 		before := s.Revision()
@@ -139,10 +139,10 @@ func TestReadersOfHistory(t *testing.T) {
 	})
 }
 
-// TestHistoryAgreesWithThePast writes at random and remembers every state: the
+// TestHistoryIsConsistent writes at random and remembers every state: the
 // store must be able to list each as it was, and the events between two states
 // must lead from one to the other.
-func TestHistoryAgreesWithThePast(t *testing.T) {
+func TestHistoryIsConsistent(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := New(rapid.IntRange(1, 20).Draw(t, "history"))
 		past := map[uint64]string{s.Revision(): ""}
@@ -192,7 +192,7 @@ func replay(records []*Record, events []Event) []*Record {
 	out := slices.Clone(records)
 	for _, event := range events {
 		out = slices.DeleteFunc(out, func(r *Record) bool { return r.Key() == event.Object.Key() })
-		if event.Type != Deleted {
+		if !event.Deleted {
 			out = append(out, event.Object)
 		}
 	}

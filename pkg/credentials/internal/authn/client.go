@@ -1,0 +1,274 @@
+// Copyright The Rollcall Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package authn
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"slices"
+
+	utilnet "k8s.io/apimachinery/pkg/util/net"
+
+	"github.com/rollcall-dev/rollcall/pkg/credentials/internal/errdefs"
+)
+
+// client is the transport of one client.
+type client struct {
+	transport *Transport
+	base      http.RoundTripper // brought by the client, or nil
+	madeFor   Backend           // whose TLS settings base has
+	added     http.Header
+}
+
+// Wrapper returns what makes the transport of a client of the one that client-go
+// has made for it. A transport of client-go's own is replaced by the connections
+// of the backend. Any other, such as one that upgrades connections to SPDY, is
+// used as it is. The client's configuration was made for the backend; client-go
+// adds the headers to each request because of the credentials in it.
+func (t *Transport) Wrapper(backend Backend, added http.Header) func(http.RoundTripper) http.RoundTripper {
+	return func(base http.RoundTripper) http.RoundTripper {
+		if isPlain(base) {
+			base = nil
+		}
+		return &client{transport: t, base: base, madeFor: backend, added: added}
+	}
+}
+
+func isPlain(rt http.RoundTripper) bool {
+	for {
+		switch t := rt.(type) {
+		case *http.Transport:
+			return true
+		case utilnet.RoundTripperWrapper:
+			rt = t.WrappedRoundTripper()
+		default:
+			return false
+		}
+	}
+}
+
+// Format implements fmt.Formatter: no verb shows a secret.
+func (c *client) Format(state fmt.State, _ rune) { _, _ = io.WriteString(state, "client transport") }
+
+var _ utilnet.RoundTripperWrapper = &client{}
+
+// WrappedRoundTripper implements utilnet.RoundTripperWrapper. It returns nil
+// after the end.
+func (c *client) WrappedRoundTripper() http.RoundTripper {
+	if c.base != nil {
+		return c.base
+	}
+	if conns := c.transport.target().conns; conns != nil {
+		return conns.Transport
+	}
+	return nil
+}
+
+// RoundTrip implements http.RoundTripper.
+//
+// A request that was not sent because its target was replaced, or that only
+// reads and has failed while it was, is sent to the next target, if its body
+// can be read again. Any other fails as on a dropped connection, since the
+// server may have acted on it. A request with a credential that the server
+// refuses is repeated once, with another credential.
+func (c *client) RoundTrip(req *http.Request) (*http.Response, error) {
+	t := c.transport
+	for refused := false; ; {
+		to := t.current.Load()
+		if to.conns == nil {
+			if to.owner != nil {
+				t = to.owner
+				continue
+			}
+			if err := t.Open(); err != nil {
+				closeBody(req)
+				return nil, err
+			}
+			continue
+		}
+		out, cred, err := to.prepare(req, c)
+		if t.current.Load() != to {
+			continue // nothing was sent
+		}
+		if err != nil {
+			closeBody(req)
+			return nil, to.backend.WrapError(err)
+		}
+		resp, err := to.send(out, c.base)
+		switch {
+		case err != nil:
+			if req, err = t.afterFailure(req, to, err); err != nil {
+				return nil, err
+			}
+		case resp.StatusCode == http.StatusUnauthorized && !refused:
+			again := t.afterRefusal(req, to, c, cred)
+			if again == nil {
+				return resp, nil
+			}
+			discard(resp)
+			req, refused = again, true
+		default:
+			return resp, nil
+		}
+	}
+}
+
+// prepare returns the request as it is to be sent, and the credential that was
+// added. A request keeps an Authorization header that it has.
+func (to *target) prepare(req *http.Request, c *client) (out *http.Request, cred *Credential, err error) {
+	if c.base != nil && c.madeFor != to.backend && c.madeFor.TLS() != to.backend.TLS() {
+		return nil, nil, fmt.Errorf("%w: the client's own transport has the TLS settings from before a switch, make another client",
+			errdefs.ErrReleased)
+	}
+	u, err := to.servers.locate(req.URL)
+	if err != nil {
+		return nil, nil, err
+	}
+	out = req
+	if len(c.added) > 0 && c.madeFor != to.backend {
+		out = c.withoutAdded(req)
+	}
+	if to.auth != nil && out.Header.Get("Authorization") == "" {
+		if cred, err = to.auth.credential(req.Context(), to.conns.closing.Done()); err != nil {
+			return nil, nil, err
+		}
+	}
+	hasToken := cred != nil && cred.Authorization != ""
+	if out == req && (hasToken || u != req.URL) {
+		out = req.WithContext(req.Context()) // a shallow copy: a RoundTripper must not change a request
+	}
+	if u != req.URL {
+		out.URL, out.Host = u, ""
+	}
+	if hasToken {
+		out.Header = out.Header.Clone()
+		if out.Header == nil {
+			out.Header = http.Header{}
+		}
+		out.Header["Authorization"] = []string{cred.Authorization}
+	}
+	return out, cred, nil
+}
+
+// withoutAdded returns a copy of the request without the headers of a backend
+// from before a switch.
+func (c *client) withoutAdded(req *http.Request) *http.Request {
+	out := req.WithContext(req.Context())
+	out.Header = req.Header.Clone()
+	for name, values := range c.added {
+		if slices.Equal(out.Header[name], values) {
+			delete(out.Header, name)
+		}
+	}
+	return out
+}
+
+// isAuthorized reports whether the request has an Authorization header of the
+// caller's own.
+func (c *client) isAuthorized(req *http.Request) bool {
+	return req.Header.Get("Authorization") != "" && !slices.Equal(req.Header["Authorization"], c.added["Authorization"])
+}
+
+// send sends the request over the connections, or a transport that the client
+// has brought.
+func (to *target) send(req *http.Request, base http.RoundTripper) (*http.Response, error) {
+	if base == nil {
+		return to.conns.Transport.RoundTrip(req)
+	}
+	transport, err := to.backend.Wrap(base)
+	if err != nil {
+		closeBody(req)
+		return nil, to.backend.WrapError(err)
+	}
+	return transport.RoundTrip(req)
+}
+
+// afterFailure returns the request to send again after an error, or the error
+// for the caller.
+func (t *Transport) afterFailure(req *http.Request, to *target, err error) (*http.Request, error) {
+	now := t.target()
+	if now == to || req.Context().Err() != nil {
+		return nil, err
+	}
+	unsent := errors.Is(err, errEnded)
+	switch {
+	case unsent && now.ended != nil:
+		return nil, now.backend.WrapError(now.ended)
+	case !unsent && (now.ended != nil || !onlyReads(req)):
+		return nil, err
+	}
+	if again := rewind(req); again != nil {
+		return again, nil
+	}
+	return nil, err
+}
+
+// afterRefusal returns the request to send again with another credential, or
+// nil if there is none, the request cannot be repeated, or has an authorization
+// of its own.
+func (t *Transport) afterRefusal(req *http.Request, to *target, c *client, refused *Credential) *http.Request {
+	if c.isAuthorized(req) {
+		return nil
+	}
+	if !isRepeatable(req) {
+		if refused != nil {
+			to.auth.renew(refused) // for the requests to come
+		}
+		return nil
+	}
+	var fresh *Credential
+	if refused != nil && t.target() == to {
+		fresh = to.auth.replace(req.Context(), to.conns.closing.Done(), refused)
+	}
+	if fresh == nil && t.target() == to {
+		return nil
+	}
+	return rewind(req)
+}
+
+// onlyReads reports whether the request may be made twice.
+func onlyReads(req *http.Request) bool {
+	switch req.Method {
+	case "", http.MethodGet, http.MethodHead, http.MethodOptions:
+		return true
+	}
+	return false
+}
+
+// isRepeatable reports whether the request's body can be read again.
+func isRepeatable(req *http.Request) bool {
+	return req.Body == nil || req.Body == http.NoBody || req.GetBody != nil
+}
+
+// rewind returns the request as it was before it was sent, or nil if that is
+// not possible.
+func rewind(req *http.Request) *http.Request {
+	if !isRepeatable(req) {
+		return nil
+	}
+	if req.GetBody == nil {
+		return req
+	}
+	body, err := req.GetBody()
+	if err != nil {
+		return nil
+	}
+	again := req.WithContext(req.Context())
+	again.Body = body
+	return again
+}
+
+// discard makes the connection of a response, which is small, free again.
+func discard(resp *http.Response) {
+	_, _ = io.CopyN(io.Discard, resp.Body, 4<<10)
+	_ = resp.Body.Close()
+}
+
+func closeBody(req *http.Request) {
+	if req.Body != nil {
+		_ = req.Body.Close()
+	}
+}

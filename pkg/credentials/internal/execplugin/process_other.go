@@ -1,0 +1,14 @@
+// Copyright The Rollcall Authors
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build !unix
+
+package execplugin
+
+import "os/exec"
+
+// ownGroup returns a function that kills the command, but not its children: there
+// are no process groups.
+func ownGroup(command *exec.Cmd) (kill func() error) {
+	return func() error { return command.Process.Kill() }
+}
