@@ -4,6 +4,13 @@
 package inventory
 
 import (
+	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"slices"
+
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/cluster-inventory-api/apis/v1alpha1"
 
@@ -118,4 +125,22 @@ func AccessProviders(profile *Profile) []AccessProvider {
 		}
 	}
 	return all
+}
+
+// Fingerprint returns a digest of what a connection to the profile's cluster
+// depends on: its access providers, in any order. Changes of conditions,
+// properties and labels leave it unchanged.
+func Fingerprint(profile *Profile) string {
+	providers := AccessProviders(profile)
+	slices.SortFunc(providers, func(a, b AccessProvider) int { return cmp.Compare(a.Name, b.Name) })
+
+	digest := sha256.New()
+	for i := range providers {
+		if err := json.NewEncoder(digest).Encode(&providers[i]); err != nil {
+			// Only an extension that is not JSON, which no API server accepts. The
+			// text still differs when the extension does.
+			fmt.Fprintf(digest, "%+v\n", providers[i])
+		}
+	}
+	return hex.EncodeToString(digest.Sum(nil))
 }

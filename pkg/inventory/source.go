@@ -3,7 +3,10 @@
 
 package inventory
 
-import "context"
+import (
+	"context"
+	"fmt"
+)
 
 // Source lists profiles and watches them.
 type Source interface {
@@ -36,4 +39,27 @@ type SourceFunc func(ctx context.Context, sink Sink) error
 // Run calls the function.
 func (f SourceFunc) Run(ctx context.Context, sink Sink) error {
 	return f(ctx, sink)
+}
+
+// decorated is a source over a source, with a name for logs.
+type decorated struct {
+	name string
+	src  Source
+	run  func(ctx context.Context, sink Sink) error
+}
+
+func (d *decorated) Run(ctx context.Context, sink Sink) error {
+	return d.run(ctx, sink)
+}
+
+func (d *decorated) String() string {
+	return d.name + " " + nameOf(d.src)
+}
+
+// nameOf returns the source's name for logs.
+func nameOf(src Source) string {
+	if s, ok := src.(fmt.Stringer); ok {
+		return s.String()
+	}
+	return fmt.Sprintf("%T", src)
 }

@@ -69,21 +69,11 @@ type WatchesInput[request mcreconcile.ClusterAware[request]] struct {
 
 // untypedWatchesInput is a WatchesInput of any type of request.
 type untypedWatchesInput interface {
-	setPredicates([]predicate.Predicate)
-	setProjection(projection)
-	setEngage(EngageOptions)
+	untyped() (*EngageOptions, *watched)
 }
 
-func (w *WatchesInput[request]) setPredicates(predicates []predicate.Predicate) {
-	w.predicates = predicates
-}
-
-func (w *WatchesInput[request]) setProjection(p projection) {
-	w.projection = p
-}
-
-func (w *WatchesInput[request]) setEngage(options EngageOptions) {
-	w.merge(options)
+func (w *WatchesInput[request]) untyped() (*EngageOptions, *watched) {
+	return &w.EngageOptions, &w.watched
 }
 
 // ClusterFilterFunc reports whether to watch a cluster.
@@ -151,7 +141,8 @@ func (w EngageOptions) ApplyToOwns(opts *OwnsInput) {
 
 // ApplyToWatches applies the options to Watches.
 func (w EngageOptions) ApplyToWatches(opts untypedWatchesInput) {
-	opts.setEngage(w)
+	engage, _ := opts.untyped()
+	engage.merge(w)
 }
 
 func (w *EngageOptions) merge(other EngageOptions) {
@@ -201,7 +192,8 @@ func (w Predicates) ApplyToOwns(opts *OwnsInput) {
 
 // ApplyToWatches applies the predicates to Watches.
 func (w Predicates) ApplyToWatches(opts untypedWatchesInput) {
-	opts.setPredicates(w.predicates)
+	_, in := opts.untyped()
+	in.predicates = w.predicates
 }
 
 // projection is the representation of objects that is watched.
@@ -231,7 +223,8 @@ func (p projectAs) ApplyToOwns(opts *OwnsInput) {
 
 // ApplyToWatches applies the projection to Watches.
 func (p projectAs) ApplyToWatches(opts untypedWatchesInput) {
-	opts.setProjection(projection(p))
+	_, in := opts.untyped()
+	in.projection = projection(p)
 }
 
 // project returns the object to watch in the cluster.

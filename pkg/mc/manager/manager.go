@@ -10,12 +10,17 @@ import (
 	"net/http"
 
 	"github.com/go-logr/logr"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/record"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/cluster"
 	"sigs.k8s.io/controller-runtime/pkg/config"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/recorder"
 	"sigs.k8s.io/controller-runtime/pkg/webhook"
 
 	mccontext "github.com/rollcall-dev/rollcall/pkg/mc/context"
@@ -157,7 +162,7 @@ func WithMultiCluster(mgr manager.Manager, provider multicluster.Provider, mcOpt
 	if err := checkProvider(provider); err != nil {
 		return nil, err
 	}
-	m := &mcManager{local: mgr, provider: provider}
+	m := &mcManager{Manager: mgr, provider: provider}
 	for _, opt := range mcOpts {
 		opt(m)
 	}
@@ -181,18 +186,19 @@ func WithMultiCluster(mgr manager.Manager, provider multicluster.Provider, mcOpt
 	return m, nil
 }
 
-// mcManager implements Manager.
+// mcManager implements Manager. What the two kinds of managers have in common is
+// that of the local one.
 type mcManager struct {
-	local       manager.Manager
-	provider    multicluster.Provider
-	coordinator Coordinator
+	manager.Manager // of the local cluster
+	provider        multicluster.Provider
+	coordinator     Coordinator
 
 	providerOnAllReplicas bool
 	noLocalIndexes        bool
 }
 
 func (m *mcManager) Add(r Runnable) error {
-	if err := m.local.Add(r); err != nil {
+	if err := m.Manager.Add(r); err != nil {
 		return err
 	}
 	m.coordinator.AddAware(r)
@@ -205,7 +211,7 @@ func (m *mcManager) Engage(ctx context.Context, name multicluster.ClusterName, c
 
 func (m *mcManager) GetCluster(ctx context.Context, clusterName multicluster.ClusterName) (cluster.Cluster, error) {
 	if clusterName == LocalCluster {
-		return m.local, nil
+		return m.Manager, nil
 	}
 	if m.provider == nil {
 		return nil, multicluster.NotFoundError(clusterName)
@@ -223,52 +229,58 @@ func (m *mcManager) ClusterFromContext(ctx context.Context) (cluster.Cluster, er
 
 func (m *mcManager) GetManager(ctx context.Context, clusterName multicluster.ClusterName) (manager.Manager, error) {
 	if clusterName == LocalCluster {
-		return m.local, nil
+		return m.Manager, nil
 	}
 	cl, err := m.GetCluster(ctx, clusterName)
 	if err != nil {
 		return nil, err
 	}
-	return &scopedManager{Manager: m.local, cluster: cl}, nil
+	return &scopedManager{Manager: m.Manager, cluster: cl}, nil
 }
 
 func (m *mcManager) GetFieldIndexer() client.FieldIndexer {
 	return fieldIndexer{m}
 }
 
-func (m *mcManager) Elected() <-chan struct{}                { return m.local.Elected() }
-func (m *mcManager) Start(ctx context.Context) error         { return m.local.Start(ctx) }
-func (m *mcManager) GetWebhookServer() webhook.Server        { return m.local.GetWebhookServer() }
-func (m *mcManager) GetLogger() logr.Logger                  { return m.local.GetLogger() }
-func (m *mcManager) GetControllerOptions() config.Controller { return m.local.GetControllerOptions() }
-func (m *mcManager) GetLocalManager() manager.Manager        { return m.local }
-func (m *mcManager) GetProvider() multicluster.Provider      { return m.provider }
-
-func (m *mcManager) AddMetricsServerExtraHandler(path string, handler http.Handler) error {
-	return m.local.AddMetricsServerExtraHandler(path, handler)
-}
-
-func (m *mcManager) AddHealthzCheck(name string, check healthz.Checker) error {
-	return m.local.AddHealthzCheck(name, check)
-}
-
-func (m *mcManager) AddReadyzCheck(name string, check healthz.Checker) error {
-	return m.local.AddReadyzCheck(name, check)
-}
+func (m *mcManager) GetLocalManager() manager.Manager   { return m.Manager }
+func (m *mcManager) GetProvider() multicluster.Provider { return m.provider }
 
 // fieldIndexer adds indexes to the local cluster and through the provider.
 type fieldIndexer struct {
-	*mcManager
+	manager *mcManager
 }
 
 func (i fieldIndexer) IndexField(ctx context.Context, obj client.Object, field string, extractValue client.IndexerFunc) error {
-	if !i.noLocalIndexes {
-		if err := i.local.GetFieldIndexer().IndexField(ctx, obj, field, extractValue); err != nil {
+	if !i.manager.noLocalIndexes {
+		if err := i.manager.Manager.GetFieldIndexer().IndexField(ctx, obj, field, extractValue); err != nil {
 			return fmt.Errorf("cannot index field %q of %T in the local cluster: %w", field, obj, err)
 		}
 	}
-	if i.provider == nil {
+	if i.manager.provider == nil {
 		return nil
 	}
-	return i.provider.IndexField(ctx, obj, field, extractValue)
+	return i.manager.provider.IndexField(ctx, obj, field, extractValue)
+}
+
+// scopedManager is the local manager, but for another cluster.
+type scopedManager struct {
+	manager.Manager
+	cluster cluster.Cluster
+}
+
+func (m *scopedManager) GetHTTPClient() *http.Client          { return m.cluster.GetHTTPClient() }
+func (m *scopedManager) GetConfig() *rest.Config              { return m.cluster.GetConfig() }
+func (m *scopedManager) GetCache() cache.Cache                { return m.cluster.GetCache() }
+func (m *scopedManager) GetScheme() *runtime.Scheme           { return m.cluster.GetScheme() }
+func (m *scopedManager) GetClient() client.Client             { return m.cluster.GetClient() }
+func (m *scopedManager) GetFieldIndexer() client.FieldIndexer { return m.cluster.GetFieldIndexer() }
+func (m *scopedManager) GetRESTMapper() meta.RESTMapper       { return m.cluster.GetRESTMapper() }
+func (m *scopedManager) GetAPIReader() client.Reader          { return m.cluster.GetAPIReader() }
+
+func (m *scopedManager) GetEventRecorder(name string) recorder.EventRecorder {
+	return m.cluster.GetEventRecorder(name)
+}
+
+func (m *scopedManager) GetEventRecorderFor(name string) record.EventRecorder {
+	return m.cluster.GetEventRecorderFor(name) //nolint:staticcheck // deprecated, but part of the interface
 }

@@ -5,6 +5,8 @@ package mctest
 
 import (
 	"cmp"
+	"fmt"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -52,7 +54,34 @@ func (o Options) types() *apiserver.Types {
 	if o.Scheme == nil && len(o.ClusterScoped) == 0 {
 		return apiserver.DefaultTypes()
 	}
-	return sharedTypes(o.Scheme, o.ClusterScoped)
+	var schemes []*runtime.Scheme
+	key := typesKey{clusterScoped: fmt.Sprint(o.ClusterScoped)}
+	if o.Scheme != nil {
+		schemes = append(schemes, o.Scheme)
+		key.scheme, key.kinds = o.Scheme, len(o.Scheme.AllKnownTypes())
+	}
+	if last := latest.Load(); last != nil && last.key == key {
+		return last.types
+	}
+	types := apiserver.NewTypes(o.ClusterScoped, schemes...)
+	latest.Store(&sharedTypes{key, types})
+	return types
+}
+
+// latest are the latest types that were made. Clusters made one after the other
+// often have the same ones.
+var latest atomic.Pointer[sharedTypes]
+
+type sharedTypes struct {
+	key   typesKey
+	types *apiserver.Types
+}
+
+type typesKey struct {
+	scheme *runtime.Scheme
+	// kinds changes when types are added to the scheme.
+	kinds         int
+	clusterScoped string
 }
 
 // Cluster is an API server with the data of one cluster. All methods may be
