@@ -12,6 +12,7 @@ import (
 	"sync/atomic"
 
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/transport"
 
 	"github.com/rollcall-dev/rollcall/pkg/credentials/internal/authn"
 	"github.com/rollcall-dev/rollcall/pkg/credentials/internal/fingerprint"
@@ -88,12 +89,14 @@ func (s *staticBackend) Connect() (*authn.Connections, error) {
 	config := rest.CopyConfig(s.original)
 	config.UserAgent = "" // clients have their own
 	config.Dial = conns.Dial
-	config.Wrap(func(base http.RoundTripper) http.RoundTripper {
-		conns.Base = base
+	var below http.RoundTripper // client-go's goroutines keep the configuration
+	config.WrapTransport = transport.Wrappers(func(base http.RoundTripper) http.RoundTripper {
+		below = base
 		return base
-	})
+	}, config.WrapTransport)
 	var err error
 	conns.Transport, err = rest.TransportFor(config)
+	conns.Base, below = below, nil
 	return conns, err
 }
 

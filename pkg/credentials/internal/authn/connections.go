@@ -30,6 +30,11 @@ type Connections struct {
 	// Shared reports that others use Base too.
 	Shared bool
 
+	*opener
+}
+
+// opener must not refer to the transport.
+type opener struct {
 	dialer  *connrotation.Dialer
 	closing context.Context // the lifetime of the Connections
 	cancel  context.CancelFunc
@@ -42,11 +47,11 @@ func NewConnections(dial connrotation.DialFunc) *Connections {
 		dial = (&net.Dialer{Timeout: 30 * time.Second, KeepAlive: 30 * time.Second}).DialContext
 	}
 	closing, cancel := context.WithCancel(context.Background())
-	return &Connections{dialer: connrotation.NewDialer(dial), closing: closing, cancel: cancel}
+	return &Connections{opener: &opener{dialer: connrotation.NewDialer(dial), closing: closing, cancel: cancel}}
 }
 
 // Dial opens a connection.
-func (c *Connections) Dial(ctx context.Context, network, address string) (net.Conn, error) {
+func (c *opener) Dial(ctx context.Context, network, address string) (net.Conn, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(c.closing, cancel)()
