@@ -10,7 +10,7 @@ import (
 	. "github.com/onsi/gomega"
 )
 
-const engagedLine = `{"level":"info","ts":"2026-11-20T16:24:21Z","msg":"Cluster is engaged","cluster":"fleet/asia","server":"https://127.0.0.1:6443","provider":"token-secret","duration":0.045}`
+const engagedLine = `{"level":"info","ts":"2026-11-20T16:24:21Z","msg":"Cluster engaged","cluster":"fleet/asia","server":"https://127.0.0.1:6443","accessProvider":"token-secret","duration":0.045}`
 
 func TestLogLines(t *testing.T) {
 	g := NewWithT(t)
@@ -19,8 +19,8 @@ func TestLogLines(t *testing.T) {
 	g.Expect(logs(disengaged, "fleet/asia")(engagedLine)).To(BeFalse())
 	g.Expect(logs("", "")("ConfigMap")).To(BeFalse())
 
-	g.Expect(shorten(engagedLine, "cluster", "provider", "error")).To(Equal("Cluster is engaged cluster=fleet/asia provider=token-secret"))
-	g.Expect(shorten(engagedLine)).To(Equal("Cluster is engaged cluster=fleet/asia duration=0.045 provider=token-secret server=https://127.0.0.1:6443"))
+	g.Expect(shorten(engagedLine, "cluster", "accessProvider", "error")).To(Equal("Cluster engaged cluster=fleet/asia accessProvider=token-secret"))
+	g.Expect(shorten(engagedLine)).To(Equal("Cluster engaged accessProvider=token-secret cluster=fleet/asia duration=0.045 server=https://127.0.0.1:6443"))
 	g.Expect(shorten("panic: no")).To(Equal("panic: no"))
 }
 

@@ -131,7 +131,7 @@ func (q *quickstart) startController(ctx context.Context, r *report) (err error)
 	}
 	r.Explain("It is configured only for the hub, where it can only read ClusterProfiles:")
 	for _, m := range []*realfleet.Member{q.europe, q.america} {
-		if err := q.expectLogged(ctx, r, m, engaged, "provider"); err != nil {
+		if err := q.expectLogged(ctx, r, m, engaged, "accessProvider"); err != nil {
 			return err
 		}
 		if err := q.expectReconciled(ctx, r, m, "first"); err != nil {
@@ -154,7 +154,7 @@ func (q *quickstart) addCluster(ctx context.Context, r *report) (err error) {
 	if err := q.hub.AddMember(ctx, q.asia); err != nil {
 		return err
 	}
-	if err := q.expectLogged(ctx, r, q.asia, engaged, "provider"); err != nil {
+	if err := q.expectLogged(ctx, r, q.asia, engaged, "accessProvider"); err != nil {
 		return err
 	}
 	if err := q.expectReconciled(ctx, r, q.asia, "first"); err != nil {

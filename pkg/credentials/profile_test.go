@@ -83,14 +83,14 @@ func TestNoProvider(t *testing.T) {
 
 	_, err := resolver.Resolve(t.Context(), profile)
 	g.Expect(err).To(MatchError(credentials.ErrNoProvider))
-	g.Expect(err).To(MatchError(`profile fleet/c1: no matching provider: the profile offers "fake", known are "a", "b"`))
+	g.Expect(err).To(MatchError(`profile fleet/c1: no matching provider: the profile lists access providers "fake", the provider file has "a", "b"`))
 
 	_, err = newResolver(t, credentials.Options{}).Resolve(t.Context(), profile)
-	g.Expect(err).To(MatchError(`profile fleet/c1: no matching provider: the profile offers "fake", none is known (--clusterprofile-provider-file)`))
+	g.Expect(err).To(MatchError(`profile fleet/c1: no matching provider: the profile lists access providers "fake", but no provider is configured: set --clusterprofile-provider-file`))
 
 	profile.Status.AccessProviders = nil
 	_, err = resolver.Resolve(t.Context(), profile)
-	g.Expect(err).To(MatchError(`profile fleet/c1: no matching provider: the profile offers none, known are "a", "b"`))
+	g.Expect(err).To(MatchError(`profile fleet/c1: no matching provider: the profile lists access providers none, the provider file has "a", "b"`))
 }
 
 func TestProfileArgsAndEnvVars(t *testing.T) {

@@ -216,9 +216,9 @@ func choose(providers []providerfile.Provider, profile *inventory.Profile) (*pro
 		known[i] = providers[i].Name
 	}
 	if len(known) == 0 {
-		return nil, nil, fmt.Errorf("%w: the profile offers %s, none is known (--clusterprofile-provider-file)", ErrNoProvider, quoted(offered))
+		return nil, nil, fmt.Errorf("%w: the profile lists access providers %s, but no provider is configured: set --clusterprofile-provider-file", ErrNoProvider, quoted(offered))
 	}
-	return nil, nil, fmt.Errorf("%w: the profile offers %s, known are %s", ErrNoProvider, quoted(offered), quoted(known))
+	return nil, nil, fmt.Errorf("%w: the profile lists access providers %s, the provider file has %s", ErrNoProvider, quoted(offered), quoted(known))
 }
 
 func quoted(names []string) string {

@@ -20,8 +20,8 @@ func TestConnectRetries(t *testing.T) {
 		fault mctest.Fault
 		err   string
 	}{
-		{"requests hang", mctest.Hang, "no result within 1s"},
-		{"the network drops everything", mctest.Freeze, "no result within 1s"},
+		{"requests hang", mctest.Hang, "no engaged cluster within 1s"},
+		{"the network drops everything", mctest.Freeze, "no engaged cluster within 1s"},
 		{"connections are refused", mctest.Refuse, "refused"},
 		{"connections are reset", mctest.Reset, "no response from"},
 		{"the credentials are rejected", mctest.Unauthorized, "rejected the credentials"},

@@ -78,7 +78,8 @@ func TestWaitForPlacementDecisionAPI(t *testing.T) {
 
 	g.Expect(c.Create(crd("PlacementDecision"))).To(Succeed())
 	g.Eventually(sink.synced).WithTimeout(timeout).Should(BeTrue())
-	g.Expect(logs.text()).To(ContainSubstring("No placement decision found"))
+	g.Expect(logs.text()).To(And(
+		ContainSubstring("No placement decision found, removing its clusters unless one appears"), ContainSubstring(`"removedAfter"="1m0s"`)))
 }
 
 // decision returns a slice of a decision on profiles in its namespace.

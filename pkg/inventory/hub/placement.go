@@ -261,7 +261,8 @@ func (s *selected) grace() time.Duration {
 func (s *selected) logState(log logr.Logger) {
 	state := "Placement decision found"
 	if len(s.slices) == 0 {
-		state = "No placement decision found, waiting for one"
+		state = "No placement decision found, removing its clusters unless one appears"
+		log = log.WithValues("removedAfter", s.grace().String())
 	}
 	if state != s.logged {
 		s.logged = state

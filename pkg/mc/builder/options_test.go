@@ -203,7 +203,7 @@ func TestWithClusterNotFoundWrapper(t *testing.T) {
 // A map function that preserves clusters may misspell one.
 func TestRequestForUnknownClusterIsLogged(t *testing.T) {
 	g := NewWithT(t)
-	own := &logs{message: "Dropped request that needs a missing cluster", verbosity: 1}
+	own := &logs{message: "Dropped request: the reconciler needs a cluster that does not exist", verbosity: 1}
 	w := newFixture(t, []client.Object{configMap("a")}, func(o *mcmanager.Options) { o.Logger = own.logger() })
 	toTypo := func(context.Context, client.Object) []mcreconcile.Request {
 		req := mcreconcile.Request{ClusterName: "uu"}

@@ -334,8 +334,8 @@ func (c *mcController[request]) stop() {
 	}
 }
 
-// dropped reports whether the cluster of a request has left since a worker got
-// the request. It returns false if the queue is no clusterQueue.
+// dropped reports whether the cluster of a request was disengaged since a worker
+// got the request. It returns false if the queue is no clusterQueue.
 func (c *mcController[request]) dropped(req request) bool {
 	c.mu.RLock()
 	defer c.mu.RUnlock()

@@ -202,7 +202,7 @@ func TestClusterLeaves(t *testing.T) {
 
 			leave()
 			synctest.Wait()
-			g.Expect(rec.ended()).To(ConsistOf(MatchError(ContainSubstring(`cluster "eu" has left`))))
+			g.Expect(rec.ended()).To(ConsistOf(MatchError(ContainSubstring(`cluster "eu" was disengaged`))))
 			time.Sleep(time.Hour)
 			g.Expect(rec.seen()).To(HaveLen(1), "no retry")
 		})

@@ -111,7 +111,7 @@ func TestDiagnosisIsLoggedOnce(t *testing.T) {
 		line := func(reason string) any {
 			return And(HaveKeyWithValue("cluster", "eu"), HaveKeyWithValue("reason", reason))
 		}
-		g.Expect(logged.with("Source has not synced, requests of this cluster wait")).
+		g.Expect(logged.with("Cannot watch a kind in this cluster yet, the controller's requests for the cluster wait")).
 			To(HaveExactElements(line("forbidden"), line("gone"), line("forbidden")))
 	})
 }

@@ -26,7 +26,7 @@
 //   - No Reconcile is called for a cluster before all of the controller's
 //     sources have delivered their initial events for it. Requests that arrive
 //     before that wait in the queue and take no worker.
-//   - When a cluster leaves, its sources stop, its requests are dropped from the
+//   - When a cluster is disengaged, its sources stop, its requests are dropped from the
 //     queue, no Reconcile of them begins, and the context of one that runs is
 //     cancelled.
 //   - While a cluster is unhealthy, its requests wait in the queue and take no

@@ -26,7 +26,7 @@ var (
 	clustersDesc = prometheus.NewDesc("rollcall_controller_clusters",
 		"Number of clusters that the controller is engaged with.", []string{"controller"}, nil)
 	parkedDesc = prometheus.NewDesc("rollcall_controller_parked_requests",
-		"Number of requests that wait until a cluster is engaged.", []string{"controller"}, nil)
+		"Number of requests held because their cluster is not engaged.", []string{"controller"}, nil)
 	unsyncedDesc = prometheus.NewDesc("rollcall_controller_cluster_unsynced_sources",
 		"Number of sources that have not synced in a cluster, if not zero.", []string{"controller", "cluster"}, nil)
 	depthDesc = prometheus.NewDesc("rollcall_controller_cluster_depth",
@@ -34,7 +34,7 @@ var (
 )
 
 // metrics collects from all controllers whose sources run. It reads the values at
-// each scrape, so a cluster that has left has no series.
+// each scrape, so a cluster that was disengaged has no series.
 var metrics = &collector{}
 
 func init() {

@@ -18,7 +18,7 @@ import (
 )
 
 // clusterReconciler puts the cluster's name into the context of each reconcile
-// and ends that context when the cluster leaves.
+// and ends that context when the cluster is disengaged.
 type clusterReconciler[request mcreconcile.ClusterAware[request]] struct {
 	controller *mcController[request]
 	reconciler reconcile.TypedReconciler[request]
@@ -33,14 +33,14 @@ func (r *clusterReconciler[request]) Reconcile(ctx context.Context, req request)
 	})
 	if e == nil {
 		if r.controller.dropped(req) {
-			return reconcile.Result{}, nil // the cluster left before this began
+			return reconcile.Result{}, nil // the cluster was disengaged before this began
 		}
 		// The local cluster, or one that the controller is not engaged with: the
 		// reconciler decides.
 		return r.reconciler.Reconcile(ctx, req)
 	}
 	if e.ctx.Err() != nil {
-		return reconcile.Result{}, nil // the cluster is leaving
+		return reconcile.Result{}, nil // the cluster is being disengaged
 	}
 	if !synced {
 		// The request left the queue just before the cluster's requests were
@@ -50,14 +50,14 @@ func (r *clusterReconciler[request]) Reconcile(ctx context.Context, req request)
 
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	defer context.AfterFunc(e.ctx, func() { cancel(fmt.Errorf("cluster %q has left", e.name)) })()
+	defer context.AfterFunc(e.ctx, func() { cancel(fmt.Errorf("cluster %q was disengaged", e.name)) })()
 
 	result, err := r.reconciler.Reconcile(ctx, req)
 	if e.ctx.Err() != nil {
-		// Nothing is requeued. If the cluster comes back, its first listing
+		// Nothing is requeued. If the cluster is engaged again, its first listing
 		// enqueues the object again.
 		if err != nil {
-			log.FromContext(ctx).V(1).Info("Cluster left during reconcile", "error", err.Error())
+			log.FromContext(ctx).V(1).Info("Cluster disengaged during reconcile", "error", err.Error())
 		}
 		return reconcile.Result{}, nil
 	}

@@ -113,7 +113,7 @@ func (c *mcController[request]) diagnose(ctx context.Context, src source.TypedSo
 func (c *mcController[request]) sourceStuck(src source.TypedSource[request], q *engagedQueue[request], start multicluster.StartRequest, reason error) {
 	start.Release()
 	if c.sourceFailed(q, reason) {
-		c.GetLogger().Info("Source has not synced, requests of this cluster wait",
+		c.GetLogger().Info("Cannot watch a kind in this cluster yet, the controller's requests for the cluster wait",
 			"cluster", q.engagement.name, "source", fmt.Sprint(src), "reason", reason.Error())
 	}
 }

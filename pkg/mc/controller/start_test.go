@@ -90,7 +90,7 @@ func TestStartHangsAfterClusterDisengaged(t *testing.T) {
 		synctest.Wait()
 		leave()
 		time.Sleep(time.Hour)
-		g.Expect(logged.with("Source has not synced, requests of this cluster wait")).To(BeEmpty())
+		g.Expect(logged.with("Cannot watch a kind in this cluster yet, the controller's requests for the cluster wait")).To(BeEmpty())
 		close(src.finish)
 	})
 }

@@ -46,7 +46,7 @@ func TestClock(t *testing.T) {
 	g.Consistently(state, "50ms").Should(Equal(fleet.Connecting))
 	clock.Step(time.Second)
 	g.Eventually(state).Should(Equal(fleet.Backoff))
-	g.Expect(env.status("fleet/eu").LastError).To(ContainSubstring("no result within 30s"))
+	g.Expect(env.status("fleet/eu").LastError).To(ContainSubstring("no engaged cluster within 30s"))
 	g.Expect(env.status("fleet/eu").Since).To(Equal(began.Add(30 * time.Second)))
 
 	c.Clear()

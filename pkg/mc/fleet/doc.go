@@ -30,7 +30,8 @@
 //   - No cluster delays another. Each has its own goroutine, and no lock is held
 //     during a request to a cluster. [Fleet.Get] never blocks.
 //   - Changes that do not concern the connection, such as heartbeats, conditions,
-//     properties and labels of a profile, leave the connection as it is.
+//     labels and properties of a profile, except the ClusterID, leave the connection
+//     as it is.
 //   - A cluster stays engaged when its credentials or its endpoint change: only the
 //     connection is switched. Caches and engaged controllers stay.
 //   - A cluster is re-engaged when its identity has changed or cannot be verified.

@@ -16,14 +16,17 @@ import (
 
 var (
 	clustersDesc = prometheus.NewDesc("rollcall_fleet_clusters",
-		"Number of clusters in the inventory by state.", []string{"state"}, nil)
+		"Number of clusters by state; duplicates are Pending.", []string{"state"}, nil)
+
+	accessUpdateFailedDesc = prometheus.NewDesc("rollcall_fleet_access_update_failed",
+		"Number of Ready clusters whose new access cannot be used.", nil, nil)
 
 	syncedDesc = prometheus.NewDesc("rollcall_fleet_inventory_synced",
 		"1 if the inventory has been listed, 0 if not.", nil, nil)
 
 	transitions = prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "rollcall_fleet_transitions_total",
-		Help: "Number of state transitions of clusters by new state and reason.",
+		Help: "Number of state transitions of clusters by new state and reason. A new reason in the same state is not counted.",
 	}, []string{"state", "reason"})
 
 	// running collects from all fleets that are running.
@@ -61,6 +64,7 @@ func (c *collector) add(f *Fleet) (remove func()) {
 // Describe implements prometheus.Collector.
 func (c *collector) Describe(ch chan<- *prometheus.Desc) {
 	ch <- clustersDesc
+	ch <- accessUpdateFailedDesc
 	ch <- syncedDesc
 }
 
@@ -73,17 +77,24 @@ func (c *collector) Collect(ch chan<- prometheus.Metric) {
 		return
 	}
 	counts := map[State]int{}
-	synced := 1.0
+	accessUpdateFailed, synced := 0, 1.0
 	for _, f := range fleets {
 		if !f.synced.Load() {
 			synced = 0
 		}
-		f.eachWorker(func(w *worker.Worker) { counts[w.Status().State]++ })
+		f.eachWorker(func(w *worker.Worker) {
+			status := w.Status()
+			counts[status.State]++
+			if status.Reason == AccessUpdateFailed {
+				accessUpdateFailed++
+			}
+		})
 		f.mu.Lock()
 		counts[Pending] += len(f.duplicates)
 		f.mu.Unlock()
 	}
 	ch <- prometheus.MustNewConstMetric(syncedDesc, prometheus.GaugeValue, synced)
+	ch <- prometheus.MustNewConstMetric(accessUpdateFailedDesc, prometheus.GaugeValue, float64(accessUpdateFailed))
 	for _, state := range states {
 		ch <- prometheus.MustNewConstMetric(clustersDesc, prometheus.GaugeValue, float64(counts[state]), string(state))
 	}

@@ -15,7 +15,8 @@ const (
 	// cluster is in Backoff.
 	Added = worker.Added
 	// WaitingForStartupSlot means that ConnectionOptions.StartupLimit other clusters
-	// connect. A cluster that responded, but lost its slot, is Connecting.
+	// are connecting or listing their objects. A cluster that responded, but lost its
+	// slot, is Connecting.
 	WaitingForStartupSlot = worker.WaitingForStartupSlot
 	// DuplicateName means that another profile has, or had until now, the same
 	// cluster name.
@@ -35,7 +36,7 @@ const (
 	ResolvingAccess = worker.ResolvingAccess
 	// CheckingIdentity means that the cluster has been sent its first request.
 	CheckingIdentity = worker.CheckingIdentity
-	// SyncingCaches means that the cluster's caches are synced.
+	// SyncingCaches means that the cluster's caches are syncing.
 	SyncingCaches = worker.SyncingCaches
 	// Engaging means that the cluster is engaged with controllers and other
 	// components.
@@ -46,8 +47,11 @@ const (
 const (
 	// Engaged means that the cluster is in use.
 	Engaged = worker.Engaged
-	// AccessUpdateFailed means that the cluster uses its current connection, since
-	// its new access cannot be used.
+	// AccessUpdateFailed means that the profile was resolved again, since it or its
+	// credentials changed or the cluster responded with 401, and that the result
+	// cannot be used. The cluster works with its current connection until that fails
+	// or the fleet restarts. The last error is one that another reason describes, such
+	// as ResolveFailed or Unreachable. It is retried with backoff.
 	AccessUpdateFailed = worker.AccessUpdateFailed
 )
 

@@ -172,6 +172,14 @@ func TestReasons(t *testing.T) {
 				if _, err := env.Get(t.Context(), "fleet/eu"); err != nil {
 					g.Expect(err).To(MatchError(ContainSubstring(status.String())))
 				}
+				failed := 0.0
+				if tc.reason == fleet.AccessUpdateFailed {
+					failed = 1
+					page := httptest.NewRecorder()
+					env.StatusHandler().ServeHTTP(page, httptest.NewRequest(http.MethodGet, "/fleet", nil))
+					g.Expect(page.Body.String()).To(ContainSubstring(`class="Ready AccessUpdateFailed"`))
+				}
+				g.Expect(gauges("rollcall_fleet_access_update_failed")).To(Equal(map[string]float64{"": failed}))
 				logged := lines.with(fmt.Sprintf(`"state"=%q "reason"=%q`, tc.state, tc.reason))
 				g.Expect(len(logged) == 0).To(Equal(tc.silent))
 				g.Expect(transitionsTo(tc.state, tc.reason) - before).To(BeEquivalentTo(len(logged)))

@@ -55,7 +55,7 @@ func (s *sink) Put(profile *inventory.Profile) {
 	}
 	name := s.fleet.options.ClusterName(profile)
 	if name.Empty() {
-		log.FromContext(s.ctx).Error(nil, "Profile has no cluster name, ignoring it", "profile", key)
+		log.FromContext(s.ctx).Error(nil, "Options.ClusterName returned no name for the profile, ignoring the profile", "profile", key)
 		s.Remove(key)
 		return
 	}

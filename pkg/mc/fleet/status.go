@@ -19,12 +19,14 @@ type State = worker.State
 
 // The states, in the order in which a cluster passes through them.
 const (
-	// Pending means that the cluster has not been connected yet.
+	// Pending means that the cluster waits: for a startup slot, for another profile of
+	// its name, or to be connected again.
 	Pending = worker.Pending
 	// Connecting means that credentials are resolved and the cluster's identity is
 	// checked.
 	Connecting = worker.Connecting
-	// Syncing means that the cluster is reachable and its caches are synced.
+	// Syncing means that the cluster is reachable, and its caches are syncing, or it
+	// is being engaged.
 	Syncing = worker.Syncing
 	// Ready means that the cluster is engaged.
 	Ready = worker.Ready
@@ -52,7 +54,8 @@ type ClusterStatus struct {
 	// Since is when the cluster entered the state.
 	Since time.Time `json:"since"`
 	// LastError is the last error since the cluster was Ready, or "". For a
-	// duplicate it names the profile whose cluster has the name.
+	// duplicate it names the profile whose cluster has the name; with
+	// AccessUpdateFailed, it is why the new access cannot be used.
 	LastError string `json:"lastError,omitempty"`
 	// Server is the URL of the API server, without user information.
 	Server string `json:"server,omitempty"`

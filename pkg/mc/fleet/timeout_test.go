@@ -48,7 +48,7 @@ func TestBlockedEngageEndsWithAttempt(t *testing.T) {
 		by   func(env *testEnv, other string)
 		want string
 	}{
-		{"timeout", func(*testEnv, string) {}, "no result within 1s"},
+		{"timeout", func(*testEnv, string) {}, "no engaged cluster within 1s"},
 		{"access change", func(env *testEnv, other string) { env.source.put(profile("bad", other)) }, ""},
 	} {
 		t.Run(end.name, func(t *testing.T) {
@@ -185,7 +185,7 @@ func TestConnectTimeoutIsPerAttempt(t *testing.T) {
 		time.Sleep(time.Nanosecond)
 		synctest.Wait()
 		g.Expect(env.status("fleet/eu")).To(And(HaveField("State", fleet.Backoff), HaveField("Since", began.Add(30*time.Second)),
-			HaveField("LastError", ContainSubstring("no result within 30s"))))
+			HaveField("LastError", ContainSubstring("no engaged cluster within 30s"))))
 		env.stop()
 	})
 }

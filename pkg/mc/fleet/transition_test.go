@@ -111,6 +111,7 @@ func TestTransitions(t *testing.T) {
 		degraded   = "V(0) Degraded: Cluster is degraded, its requests wait in the queues"
 		again      = "V(0) Ready: Cluster is ready again"
 		backoff    = "V(0) Backoff: Cannot connect cluster, retrying"
+		dropped    = "V(0) Backoff: Cluster lost, disengaging and reconnecting"
 		leaving    = "V(1) Leaving: Disengaging cluster"
 	)
 	state := env.state("fleet/eu")
@@ -135,7 +136,7 @@ func TestTransitions(t *testing.T) {
 		{"probes fail", func() { c.Fault(mctest.Unavailable) }, []string{degraded}},
 		{"a probe succeeds", func() { c.Clear() }, []string{again}},
 		{"cluster rebuilt", func() { c.Rebuild() }, []string{another, connecting, syncing, ready}},
-		{"probes fail for long", func() { c.Fault(mctest.Unavailable) }, []string{degraded, backoff}},
+		{"probes fail for long", func() { c.Fault(mctest.Unavailable) }, []string{degraded, dropped}},
 		{"profile changes while connecting", func() {
 			c.Clear()
 			c.Fault(mctest.Hang)

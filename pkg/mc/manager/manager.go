@@ -81,7 +81,7 @@ type Manager interface {
 
 	// GetManager returns a manager of controller-runtime whose cluster is the
 	// one of that name. What is added to it runs with this manager, also after
-	// the cluster has left. The errors are those of GetCluster.
+	// the cluster is disengaged. The errors are those of GetCluster.
 	GetManager(ctx context.Context, clusterName multicluster.ClusterName) (manager.Manager, error)
 
 	// GetLocalManager returns controller-runtime's manager of the local cluster.
@@ -111,7 +111,7 @@ type Coordinator interface {
 	AddAware(multicluster.Aware)
 
 	// Engage is called by the provider through the manager for each cluster
-	// that it has connected. The context ends when the cluster leaves. It is
+	// that it has connected. The context ends when the cluster is disengaged. It is
 	// passed to the components with all its values.
 	Engage(ctx context.Context, name multicluster.ClusterName, cl cluster.Cluster) error
 

@@ -6,7 +6,7 @@
 //
 // A [Provider] finds clusters and names them. It engages each cluster that it
 // has connected with an [Aware], in practice the multi-cluster manager, under a
-// context that ends when the cluster leaves. That context carries the
+// context that ends when the cluster is disengaged. That context carries the
 // [Engagement], through which the two share the cluster's health, the backlog of
 // its requests, notices of changes, and the limit on starts:
 //

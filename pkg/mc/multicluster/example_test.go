@@ -5,16 +5,19 @@ package multicluster_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/cluster"
 
+	"github.com/rollcall-dev/rollcall/pkg/mc/clusters"
 	"github.com/rollcall-dev/rollcall/pkg/mc/multicluster"
 )
 
 // probingProvider engages one cluster and shares the results of its probes.
 type probingProvider struct {
+	clusters.Clusters[cluster.Cluster]
 	config *rest.Config
 	probes <-chan error
 }
@@ -26,15 +29,17 @@ func (p *probingProvider) Start(ctx context.Context, aware multicluster.Aware) e
 		return multicluster.TerminalError(err)
 	}
 	engagement := multicluster.NewEngagement(nil)
-	clusterCtx, leave := context.WithCancel(multicluster.WithEngagement(ctx, engagement))
-	defer leave()
-	if err := aware.Engage(clusterCtx, "eu", cl); err != nil {
+	if err := p.Add(multicluster.WithEngagement(ctx, engagement), "eu", cl, aware); err != nil {
 		return err
 	}
-	for err := range p.probes {
-		engagement.SetHealthy(err == nil)
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case err := <-p.probes:
+			engagement.SetHealthy(err == nil)
+		}
 	}
-	return nil
 }
 
 // printer prints what it is engaged with.
@@ -56,13 +61,17 @@ func (c printedCluster) ClusterBacklog() int            { return 0 }
 // A provider shares the health of its cluster with the components that the
 // cluster is engaged with. In a program, the manager calls Start.
 func Example() {
-	probes := make(chan error, 3)
-	probes <- nil
-	probes <- fmt.Errorf("no answer")
-	probes <- nil
-	close(probes)
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	probes := make(chan error)
+	go func() {
+		for _, result := range []error{nil, errors.New("no response"), nil} {
+			probes <- result
+		}
+		cancel()
+	}()
 	provider := &probingProvider{config: &rest.Config{Host: "https://eu.example.com"}, probes: probes}
-	if err := provider.Start(context.Background(), printer{}); err != nil {
+	if err := provider.Start(ctx, printer{}); err != nil {
 		fmt.Println(err)
 	}
 	// Output:

@@ -56,11 +56,11 @@ type Provider interface {
 // The multi-cluster manager starts it, so a program must not.
 type ProviderRunnable interface {
 	// Start finds clusters and engages them with the Aware until the context
-	// ends. It blocks. All that it started has ended when it returns. The
-	// context carries the manager's logger (log.FromContext) and its scheme
-	// (SchemeFrom).
+	// ends. It blocks. Before it returns, it ends all that it started. The context
+	// carries the manager's logger (log.FromContext) and its scheme (SchemeFrom).
 	//
 	// After an error the manager starts the provider again, with backoff, unless
-	// the error is a TerminalError: then the manager's Start returns it.
+	// the error is a TerminalError: then the manager's Start returns it. After nil
+	// it does not start the provider again.
 	Start(context.Context, Aware) error
 }

@@ -54,7 +54,7 @@ func (r *ClusterNotFoundWrapper[request]) Reconcile(ctx context.Context, req req
 		return reconcile.Result{RequeueAfter: notReadyRetry}, nil
 	case errors.Is(err, multicluster.ErrClusterNotFound):
 		// The log line also helps to find a misspelt name.
-		log.FromContext(ctx).V(1).Info("Dropped request that needs a missing cluster", "request", req, "error", err.Error())
+		log.FromContext(ctx).V(1).Info("Dropped request: the reconciler needs a cluster that does not exist", "request", req, "error", err.Error())
 		return reconcile.Result{}, nil
 	default:
 		return result, err

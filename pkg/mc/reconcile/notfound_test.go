@@ -140,7 +140,7 @@ func TestDroppedRequestIsLogged(t *testing.T) {
 		{
 			name: "with the missing cluster", verbosity: 1, err: gone,
 			want: []string{`{
-				"logger": "", "level": 1, "msg": "Dropped request that needs a missing cluster",
+				"logger": "", "level": 1, "msg": "Dropped request: the reconciler needs a cluster that does not exist",
 				"request": {"cluster": "eu", "namespace": "ns", "name": "pod"}, "error": "cluster \"gone\": cluster not found"
 			}`},
 		},

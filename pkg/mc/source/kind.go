@@ -82,7 +82,7 @@ func (k *kind[object, request]) SyncingForCluster(name multicluster.ClusterName,
 	if k.project != nil {
 		obj, err = k.project(cl, obj)
 		if err != nil {
-			return nil, false, fmt.Errorf("cannot project %T for %s: %w", k.object, describe(name), err)
+			return nil, false, fmt.Errorf("projection of %T failed for %s: %w", k.object, describe(name), err)
 		}
 	}
 	informers := newDetachingCache(cl, k.lookups)

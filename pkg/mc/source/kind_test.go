@@ -230,7 +230,7 @@ func TestForClusterErrors(t *testing.T) {
 			source: good.WithProjection(func(cluster.Cluster, client.Object) (client.Object, error) {
 				return nil, errors.New("not of this form")
 			}),
-			want: `cannot project *v1.ConfigMap for cluster "eu": not of this form`,
+			want: `projection of *v1.ConfigMap failed for cluster "eu": not of this form`,
 		},
 		{
 			name:   "a projection that panics",

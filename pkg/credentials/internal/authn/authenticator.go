@@ -241,7 +241,7 @@ func (a *Authenticator) finish(r *run, c *Credential, err error) {
 		// The plugin had too little time, or was not even run.
 	default:
 		if r.abandoned {
-			err = fmt.Errorf("%w: no request waited for longer than %s", errdefs.ErrTimeout, duration.Round(time.Millisecond))
+			err = fmt.Errorf("%w: plugin stopped after %s, since all requests that waited for it had ended", errdefs.ErrTimeout, duration.Round(time.Millisecond))
 		}
 		a.failures.next(now)
 		a.lastErr = err
@@ -258,7 +258,7 @@ func (a *Authenticator) finish(r *run, c *Credential, err error) {
 	switch {
 	case failed:
 		a.source.Log.Info("Credential plugin failed", "error", err.Error(),
-			"retryAfter", retryAfter.Round(time.Millisecond).String(), "oldStillValid", old.IsValid(now))
+			"retryAfter", retryAfter.Round(time.Millisecond).String(), "previousCredentialValid", old.IsValid(now))
 	case err == nil && (!c.hasCertificateOf(old) || c.Certificate != nil && !old.IsValid(now)):
 		// Connections made after the old one had expired have no certificate.
 		a.newCertificate() // before the waiting requests make new connections

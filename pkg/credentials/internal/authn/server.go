@@ -110,9 +110,9 @@ func (s *servers) locate(u *url.URL) (*url.URL, error) {
 	}
 	switch {
 	case !found && scheme != "https" && s.current.scheme == "https":
-		return nil, fmt.Errorf("%w: a request by %s would show the credential", errdefs.ErrDenied, u.Scheme)
+		return nil, fmt.Errorf("%w: request over %s refused: it would send the credential unencrypted", errdefs.ErrDenied, u.Scheme)
 	case !found:
-		return nil, fmt.Errorf("%w: a request to %s, but the credential is for %s", errdefs.ErrDenied, hostPort, s.current.hostPort)
+		return nil, fmt.Errorf("%w: request to %s refused: the credential is for %s only (a redirect?)", errdefs.ErrDenied, hostPort, s.current.hostPort)
 	case from == s.current, from == nil && s.current.hostPort == hostPort && s.current.scheme == scheme:
 		return u, nil
 	}

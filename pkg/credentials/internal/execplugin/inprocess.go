@@ -31,7 +31,7 @@ const inProcessGrace = 100 * time.Millisecond
 func (r *Runner) executeInProcess(ctx context.Context, i *Invocation) (stdout, stderr []byte, code int, err error) {
 	newPlugin := r.options.Plugins[i.InProcess]
 	if newPlugin == nil {
-		return nil, nil, -1, fmt.Errorf("%w: it is not among the plugins of this program", errdefs.ErrPluginMissing)
+		return nil, nil, -1, fmt.Errorf("%w: rollcall.inProcess names a plugin that is not linked into this program (Options.Plugins)", errdefs.ErrPluginMissing)
 	}
 	defer func() {
 		if cause := recover(); cause != nil {

@@ -34,12 +34,13 @@ type attempt struct {
 	timer    clock.Timer
 }
 
-// newAttempt begins an attempt with the latest profile. It must be ended.
-func (w *Worker) newAttempt() *attempt {
+// newAttempt begins an attempt with the latest profile. It must be ended. Its
+// timeout error names the goal.
+func (w *Worker) newAttempt(goal string) *attempt {
 	a := &attempt{profile: w.Profile(), clock: w.Clock, deadline: w.Clock.Now().Add(w.ConnectTimeout)}
 	a.ctx, a.cancel = context.WithCancelCause(w.ctx)
 	a.timer = timing.AfterFunc(w.Clock, w.ConnectTimeout, func() {
-		a.cancel(&timing.TimeoutError{Missing: "result", Limit: w.ConnectTimeout})
+		a.cancel(&timing.TimeoutError{Missing: goal, Limit: w.ConnectTimeout})
 	})
 	w.attempt.Store(a)
 	w.cancelOutdatedAttempt() // Update may have missed the attempt
@@ -75,7 +76,7 @@ func (a *attempt) untimed(f func() error) error {
 // returns the version of the profile that was used last, and why there is no
 // engaged cluster, or soon will not be.
 func (w *Worker) connectAndServe(slot *admission.Slot) (*inventory.Profile, error) {
-	a := w.newAttempt()
+	a := w.newAttempt("engaged cluster")
 	cl, err := w.connect(a, slot)
 	w.endAttempt(a)
 	if err != nil {
@@ -128,7 +129,7 @@ func (w *Worker) connect(a *attempt, slot *admission.Slot) (*Cluster, error) {
 	}
 	w.setConnection(conn, id.UID)
 	w.setStatus(Ready, Engaged, "", func(log logr.Logger) {
-		log.Info("Cluster engaged", "server", conn.Server(), "provider", conn.Provider(), "duration", rounded(w.Clock.Since(started)))
+		log.Info("Cluster engaged", "server", conn.Server(), "accessProvider", conn.Provider(), "duration", rounded(w.Clock.Since(started)))
 	})
 	return cl, nil
 }
@@ -174,7 +175,7 @@ func (w *Worker) engage(a *attempt, cl *Cluster) (err error) {
 	}
 	cl.start(a.cancel)
 	if !cl.GetCache().WaitForCacheSync(a.ctx) {
-		return withReason(CacheSyncTimeout, errors.New("caches did not sync"))
+		return withReason(CacheSyncTimeout, errors.New(`caches did not sync; see the log lines "Watch failed"`))
 	}
 	w.setReason(Engaging)
 	w.engaged.Store(cl)

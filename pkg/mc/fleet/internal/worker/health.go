@@ -28,7 +28,7 @@ type health struct {
 	cancel  context.CancelFunc
 	probing sync.WaitGroup
 
-	last     time.Time // of the last probe, or when the session began
+	last     time.Time // when a probe was last due, also if it was omitted; at first when the session began
 	failures int       // consecutive
 	since    time.Time // of the first of them
 	err      error     // of the last of them

@@ -37,7 +37,7 @@ func (s *session) startReconnect() {
 	s.cancelReconnect()
 	s.retry = nil
 	r := &reconnect{
-		attempt:  s.worker.newAttempt(),
+		attempt:  s.worker.newAttempt("usable connection"),
 		result:   make(chan reconnectResult),
 		canceled: make(chan struct{}),
 		done:     make(chan struct{}),

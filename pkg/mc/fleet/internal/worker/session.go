@@ -225,7 +225,7 @@ func (s *session) reconnected(result reconnectResult) error {
 		result.connection.Release()
 		w.log.Info("Profile recreated, same cluster")
 	case s.cluster.switchTo(result.connection, result.identity):
-		w.log.Info("Switched cluster connection", "server", s.cluster.connection.Server(), "provider", s.cluster.connection.Provider())
+		w.log.Info("Switched cluster connection", "server", s.cluster.connection.Server(), "accessProvider", s.cluster.connection.Provider())
 	case result.identity.Matches(s.cluster.identity):
 		result.connection.Release()
 		return errCannotSwitch

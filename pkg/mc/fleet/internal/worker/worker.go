@@ -171,8 +171,12 @@ func (w *Worker) ended(err error) (retryAfter time.Duration) {
 		})
 	default:
 		retryAfter = w.throttle.Failed()
+		message := "Cannot connect cluster, retrying"
+		if w.engaged.Load() != nil {
+			message = "Cluster lost, disengaging and reconnecting"
+		}
 		w.setStatus(Backoff, reasonOf(err), err.Error(), func(log logr.Logger) {
-			log.Info("Cannot connect cluster, retrying", "error", err.Error(), "retryAfter", rounded(retryAfter))
+			log.Info(message, "error", err.Error(), "retryAfter", rounded(retryAfter))
 		})
 	}
 	return retryAfter

@@ -8,6 +8,7 @@ package basic
 import (
 	"context"
 	"errors"
+	"fmt"
 	"maps"
 	"slices"
 	"sync"
@@ -38,7 +39,7 @@ type component struct {
 
 // engagement is a cluster that is engaged under a name.
 type engagement struct {
-	ctx     context.Context // the provider's: ends when the cluster leaves
+	ctx     context.Context // the provider's: ends when the cluster is disengaged
 	cluster cluster.Cluster
 }
 
@@ -74,7 +75,8 @@ func (c *Coordinator) AddAware(r multicluster.Aware) {
 func (c *Coordinator) engageLate(r *component, name multicluster.ClusterName) {
 	for e := c.nextLate(r, name, nil); e != nil; e = c.nextLate(r, name, e) {
 		if err := r.Engage(e.ctx, name, e.cluster); err != nil {
-			log.FromContext(e.ctx).Error(err, "Failed to engage cluster with component", "cluster", name)
+			log.FromContext(e.ctx).Error(err, "Failed to engage cluster with component, which gets it only when the cluster is re-engaged",
+				"cluster", name, "component", fmt.Sprintf("%T", r.Aware))
 		}
 	}
 }

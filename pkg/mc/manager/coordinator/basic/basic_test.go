@@ -231,8 +231,8 @@ func TestLateComponentFails(t *testing.T) {
 	c.AddAware(late)
 	g.Expect(late.engagements()).To(HaveLen(2))
 	g.Expect(lines).To(ConsistOf(
-		And(ContainSubstring("not wanted"), ContainSubstring(`"cluster"="eu"`)),
-		And(ContainSubstring("not wanted"), ContainSubstring(`"cluster"="us"`)),
+		And(ContainSubstring("not wanted"), ContainSubstring(`"cluster"="eu" "component"="*basic_test.component"`)),
+		And(ContainSubstring("not wanted"), ContainSubstring(`"cluster"="us" "component"="*basic_test.component"`)),
 	))
 }
 
