@@ -38,7 +38,7 @@ var isUUID = regexp.MustCompile(`^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]
 func Dedupe(src Source) Source {
 	return &decorated{
 		name: "deduplicated", src: src,
-		run: func(ctx context.Context, sink Sink) error {
+		SourceFunc: func(ctx context.Context, sink Sink) error {
 			return Restart(src).Run(ctx, newDedupeSink(sink)) // the sink's state survives restarts
 		},
 	}

@@ -36,7 +36,7 @@ func Prefix(prefix string) func(clusterName string) string {
 func Rename(src Source, rename func(clusterName string) string) Source {
 	return &decorated{
 		name: "renamed", src: src,
-		run: func(ctx context.Context, sink Sink) error {
+		SourceFunc: func(ctx context.Context, sink Sink) error {
 			return src.Run(ctx, &renameSink{sink: sink, rename: rename, renamed: map[Key]Key{}})
 		},
 	}

@@ -94,7 +94,7 @@ type Predicate func(profile *Profile) bool
 func Select(src Source, predicates ...Predicate) Source {
 	return &decorated{
 		name: "selection of", src: src,
-		run: func(ctx context.Context, sink Sink) error {
+		SourceFunc: func(ctx context.Context, sink Sink) error {
 			return src.Run(ctx, &selectSink{Sink: sink, predicates: predicates})
 		},
 	}

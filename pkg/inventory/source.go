@@ -43,13 +43,9 @@ func (f SourceFunc) Run(ctx context.Context, sink Sink) error {
 
 // decorated is a source over a source, with a name for logs.
 type decorated struct {
+	SourceFunc
 	name string
 	src  Source
-	run  func(ctx context.Context, sink Sink) error
-}
-
-func (d *decorated) Run(ctx context.Context, sink Sink) error {
-	return d.run(ctx, sink)
 }
 
 func (d *decorated) String() string {

@@ -28,10 +28,6 @@ type outages struct {
 	reasons map[target]string
 }
 
-func newOutages() *outages {
-	return &outages{reasons: map[target]string{}}
-}
-
 // observe takes the outcome of a request.
 func (o *outages) observe(ctx context.Context, what target, err error) {
 	if ctx.Err() != nil || apierrors.IsResourceExpired(err) || apierrors.IsGone(err) {

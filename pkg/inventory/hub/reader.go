@@ -61,7 +61,7 @@ func (r *reader) loop(ctx context.Context, v *view) {
 // start starts the informers. After an error, those already started run until the
 // context ends.
 func (r *reader) start(ctx context.Context, v *view) error {
-	outages := newOutages()
+	outages := &outages{reasons: map[target]string{}}
 	for _, namespace := range r.source.namespaces {
 		if err := r.readProfiles(ctx, v, outages, namespace); err != nil {
 			return err

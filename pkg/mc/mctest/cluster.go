@@ -171,9 +171,7 @@ func (c *Cluster) UID() types.UID {
 // and certificates. The old address refuses connections.
 func (c *Cluster) Move() {
 	c.tb.Helper()
-	if err := c.server.Move(); err != nil {
-		c.tb.Errorf("mctest: moving %s: %v", c.name, err)
-	}
+	c.check("moving", c.server.Move())
 }
 
 // Rebuild replaces the cluster by a new one at the same address: it has only the
@@ -183,9 +181,7 @@ func (c *Cluster) Move() {
 // a real cluster.
 func (c *Cluster) Rebuild() {
 	c.tb.Helper()
-	if err := c.server.Rebuild(); err != nil {
-		c.tb.Errorf("mctest: rebuilding %s: %v", c.name, err)
-	}
+	c.check("rebuilding", c.server.Rebuild())
 }
 
 // RotateCA gives the cluster a new certificate authority and certificate.
@@ -193,9 +189,7 @@ func (c *Cluster) Rebuild() {
 // longer accepted.
 func (c *Cluster) RotateCA() {
 	c.tb.Helper()
-	if err := c.server.RotateAuthority(); err != nil {
-		c.tb.Errorf("mctest: rotating the CA of %s: %v", c.name, err)
-	}
+	c.check("rotating the CA of", c.server.RotateAuthority())
 }
 
 // Close stops the cluster, and waits until nothing of it runs. The end of the
@@ -242,8 +236,14 @@ func (c *Cluster) AdminToken() string { return c.server.AdminToken() }
 func (c *Cluster) ClientCertificate(user string, groups ...string) (certificate, key []byte) {
 	c.tb.Helper()
 	certificate, key, err := c.server.ClientCertificate(user, groups...)
-	if err != nil {
-		c.tb.Errorf("mctest: certificate for %s in %s: %v", user, c.name, err)
-	}
+	c.check("issuing a certificate in", err)
 	return certificate, key
+}
+
+// check fails the test for an error of the cluster's server.
+func (c *Cluster) check(doing string, err error) {
+	c.tb.Helper()
+	if err != nil {
+		c.tb.Errorf("mctest: %s %s: %v", doing, c.name, err)
+	}
 }

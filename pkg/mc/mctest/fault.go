@@ -78,24 +78,16 @@ func (c *Cluster) Fault(fault Fault) (lift func()) {
 	c.tb.Helper()
 	lifted, err := c.server.Inject(fault.fault)
 	if err != nil {
-		c.tb.Errorf("mctest: fault of %s: %v", c.name, err)
+		c.check("injecting a fault into", err)
 		return func() {}
 	}
-	return func() { c.check(lifted()) }
+	return func() { c.check("lifting a fault of", lifted()) }
 }
 
 // Clear lifts all faults.
 func (c *Cluster) Clear() {
 	c.tb.Helper()
-	c.check(c.server.LiftAll())
-}
-
-// check fails the test if the cluster could not reopen its port.
-func (c *Cluster) check(err error) {
-	c.tb.Helper()
-	if err != nil {
-		c.tb.Errorf("mctest: lifting a fault of %s: %v", c.name, err)
-	}
+	c.check("lifting all faults of", c.server.LiftAll())
 }
 
 // CloseConnections closes all connections, and with them all watches. Clients may

@@ -62,7 +62,11 @@ func printsVersion(apiVersion string) func(context.Context, *suite) error {
 }
 
 func acceptsLargeRequest(ctx context.Context, s *suite) error {
-	return s.expect(ctx, variation{request: largeRequestFor(*s.command.Cluster)}, succeeded(v1))
+	request, err := largeRequestFor(*s.command.Cluster)
+	if err != nil {
+		return err
+	}
+	return s.expect(ctx, variation{request: request}, succeeded(v1))
 }
 
 func ignoresUnknownFields(ctx context.Context, s *suite) error {
@@ -119,10 +123,7 @@ func worksOrFailsForConfigs(ctx context.Context, s *suite) error {
 }
 
 func rejectsInvalidRequests(ctx context.Context, s *suite) error {
-	valid, err := requestFor(v1, s.command.Cluster)()
-	if err != nil {
-		return err
-	}
+	valid := requestFor(v1, s.command.Cluster)
 	var errs []error
 	for _, invalid := range []struct{ name, request string }{
 		{"not JSON", "hello"},
@@ -133,7 +134,7 @@ func rejectsInvalidRequests(ctx context.Context, s *suite) error {
 		{"in an unknown version", strings.Replace(valid, `"`+v1+`"`, `"client.authentication.k8s.io/v9"`, 1)},
 		{"of a wrong type", `{"kind":"ExecCredential","apiVersion":"` + v1 + `","spec":{"cluster":5}}`},
 	} {
-		if err := s.expect(ctx, variation{request: verbatim(invalid.request)}, (*outcome).failed); err != nil {
+		if err := s.expect(ctx, variation{request: invalid.request}, (*outcome).failed); err != nil {
 			errs = append(errs, fmt.Errorf("request that is %s: %w", invalid.name, err))
 		}
 	}

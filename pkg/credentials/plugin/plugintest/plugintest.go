@@ -4,6 +4,7 @@
 package plugintest
 
 import (
+	"encoding/json"
 	"testing"
 	"time"
 
@@ -43,6 +44,9 @@ type Command struct {
 // Run runs the suite, with a subtest for each check.
 func Run(t *testing.T, command Command) {
 	t.Helper()
+	if _, err := json.Marshal(command.Cluster); err != nil {
+		t.Fatalf("Command.Cluster: %v", err)
+	}
 	s := newSuite(command)
 	for _, check := range checks() {
 		t.Run(check.name, func(t *testing.T) {

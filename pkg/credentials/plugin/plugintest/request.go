@@ -21,60 +21,45 @@ const (
 	largeRequest = 100 << 10
 )
 
-// request returns the content of KUBERNETES_EXEC_INFO for a run.
-type request func() (string, error)
-
-// verbatim is a request with this text.
-func verbatim(text string) request { return func() (string, error) { return text, nil } }
-
-// requestFor is a request for the cluster, as clients write it.
-func requestFor(apiVersion string, cluster *plugin.Cluster) request {
-	return func() (string, error) {
-		spec := map[string]any{"interactive": false}
-		if cluster != nil {
-			spec["cluster"] = cluster
-		}
-		text, err := json.Marshal(map[string]any{"kind": "ExecCredential", "apiVersion": apiVersion, "spec": spec})
-		return string(text), err
+// requestFor returns a request for the cluster, as clients write it.
+func requestFor(apiVersion string, cluster *plugin.Cluster) string {
+	spec := map[string]any{"interactive": false}
+	if cluster != nil {
+		spec["cluster"] = cluster
 	}
+	return encode(map[string]any{"kind": "ExecCredential", "apiVersion": apiVersion, "spec": spec})
+}
+
+func encode(request map[string]any) string {
+	text, _ := json.Marshal(request) // Run checks that the cluster can be encoded
+	return string(text)
 }
 
 // withUnknownFields adds fields to the request that no version has.
-func withUnknownFields(r request) request {
-	return func() (string, error) {
-		text, err := r()
-		if err != nil {
-			return "", err
+func withUnknownFields(request string) string {
+	var object map[string]any
+	_ = json.Unmarshal([]byte(request), &object) // a result of requestFor
+	object["metadata"] = map[string]any{"creationTimestamp": nil}
+	if spec, ok := object["spec"].(map[string]any); ok {
+		spec["fieldOfALaterVersion"] = map[string]any{"a": 1}
+		if cluster, ok := spec["cluster"].(map[string]any); ok {
+			cluster["field-of-a-later-version"] = []string{"a"}
 		}
-		var object map[string]any
-		if err := json.Unmarshal([]byte(text), &object); err != nil {
-			return "", err
-		}
-		object["metadata"] = map[string]any{"creationTimestamp": nil}
-		if spec, ok := object["spec"].(map[string]any); ok {
-			spec["fieldOfALaterVersion"] = map[string]any{"a": 1}
-			if cluster, ok := spec["cluster"].(map[string]any); ok {
-				cluster["field-of-a-later-version"] = []string{"a"}
-			}
-		}
-		changed, err := json.Marshal(object)
-		return string(changed), err
 	}
+	return encode(object)
 }
 
 // largeRequestFor repeats the cluster's certificates until the request is large.
-func largeRequestFor(cluster plugin.Cluster) request {
-	return func() (string, error) {
-		if len(cluster.CAData) == 0 {
-			certificate, _, err := cert.GenerateSelfSignedCertKey("plugintest.invalid", nil, nil)
-			if err != nil {
-				return "", err
-			}
-			cluster.CAData = certificate
+func largeRequestFor(cluster plugin.Cluster) (string, error) {
+	if len(cluster.CAData) == 0 {
+		certificate, _, err := cert.GenerateSelfSignedCertKey("plugintest.invalid", nil, nil)
+		if err != nil {
+			return "", err
 		}
-		one := append(bytes.TrimSpace(cluster.CAData), '\n')
-		room := largeRequest - len(cluster.Config) - len(cluster.Server)
-		cluster.CAData = bytes.Repeat(one, max(1, room*3/4/len(one)))
-		return requestFor(v1, &cluster)()
+		cluster.CAData = certificate
 	}
+	one := append(bytes.TrimSpace(cluster.CAData), '\n')
+	room := largeRequest - len(cluster.Config) - len(cluster.Server)
+	cluster.CAData = bytes.Repeat(one, max(1, room*3/4/len(one)))
+	return requestFor(v1, &cluster), nil
 }

@@ -48,7 +48,7 @@ func newSuite(command Command) *suite {
 // variation is how one run differs from the command.
 type variation struct {
 	command *Command // nil: that of the suite
-	request request  // nil: KUBERNETES_EXEC_INFO is not set
+	request string   // "": KUBERNETES_EXEC_INFO is not set
 	args    []string // appended to those of the command
 	stdin   *os.File // nil: empty
 	stdout  *os.File // nil: recorded
@@ -62,10 +62,6 @@ type variation struct {
 func (s *suite) run(ctx context.Context, v variation) (*outcome, error) {
 	if v.command == nil {
 		v.command = &s.command
-	}
-	env, err := environment(v)
-	if err != nil {
-		return nil, err
 	}
 	path, err := exec.LookPath(v.command.Path)
 	if err != nil {
@@ -85,7 +81,7 @@ func (s *suite) run(ctx context.Context, v variation) (*outcome, error) {
 	var stdout, stderr bytes.Buffer
 	command := exec.CommandContext(limited, path, append(slices.Clone(v.command.Args), v.args...)...)
 	command.Dir = dir
-	command.Env = env
+	command.Env = environment(v)
 	command.Stdout, command.Stderr = &stdout, &stderr
 	if v.stdin != nil {
 		command.Stdin = v.stdin
@@ -157,15 +153,14 @@ func (v variation) sendSignal(process *os.Process) (finish func() time.Duration)
 }
 
 // environment returns the variables of the test and the command, and the request.
-func environment(v variation) ([]string, error) {
+func environment(v variation) []string {
 	env := slices.DeleteFunc(append(os.Environ(), v.command.Env...), func(variable string) bool {
 		return strings.HasPrefix(variable, execInfoVariable+"=")
 	})
-	if v.request == nil {
-		return env, nil
+	if v.request == "" {
+		return env
 	}
-	text, err := v.request()
-	return append(env, execInfoVariable+"="+text), err
+	return append(env, execInfoVariable+"="+v.request)
 }
 
 // checkNoSecret returns an error if the text contains a known secret.

@@ -10,7 +10,6 @@ import (
 	"mime"
 	"net/http"
 	"slices"
-	"strconv"
 	"strings"
 
 	metainternalscheme "k8s.io/apimachinery/pkg/apis/meta/internalversion/scheme"
@@ -89,11 +88,7 @@ func (e *encoder) json(rec *store.Record) ([]byte, error) {
 	if err := json.Unmarshal(raw, &parts); err != nil {
 		return nil, err
 	}
-	return partialObject(parts.Metadata), nil
-}
-
-func partialObject(metadata []byte) []byte {
-	return slices.Concat([]byte(`{"kind":"PartialObjectMetadata","apiVersion":"meta.k8s.io/v1","metadata":`), metadata, []byte("}"))
+	return slices.Concat([]byte(`{"kind":"PartialObjectMetadata","apiVersion":"meta.k8s.io/v1","metadata":`), parts.Metadata, []byte("}")), nil
 }
 
 // Page is a part of a list.
@@ -104,14 +99,6 @@ type Page struct {
 	remaining *int64
 }
 
-func (p *Page) meta() metav1.ListMeta {
-	return metav1.ListMeta{
-		ResourceVersion:    strconv.FormatUint(p.revision, 10),
-		Continue:           p.next,
-		RemainingItemCount: p.remaining,
-	}
-}
-
 // list writes a page.
 func (e *encoder) list(w http.ResponseWriter, p *Page) error {
 	var b bytes.Buffer
@@ -119,7 +106,9 @@ func (e *encoder) list(w http.ResponseWriter, p *Page) error {
 	if e.partial {
 		gvk = metav1.SchemeGroupVersion.WithKind("PartialObjectMetadataList")
 	}
-	listMeta, err := json.Marshal(p.meta())
+	listMeta, err := json.Marshal(metav1.ListMeta{
+		ResourceVersion: formatRevision(p.revision), Continue: p.next, RemainingItemCount: p.remaining,
+	})
 	if err != nil {
 		return err
 	}

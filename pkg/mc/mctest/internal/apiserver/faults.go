@@ -169,22 +169,17 @@ func (s *Server) applyFaults() error {
 func (s *Server) injectFaults(w http.ResponseWriter, r *http.Request, req *request) bool {
 	for _, fault := range s.faults.matching(req.attributes) {
 		switch fault.Kind {
-		case Hang:
+		case Hang, Slow:
+			var passed <-chan time.Time
+			if fault.Kind == Slow {
+				passed = time.After(fault.Duration)
+			}
 			select {
+			case <-passed:
 			case <-fault.lifted:
 			case <-r.Context().Done():
 				return false
 			}
-		case Slow:
-			timer := time.NewTimer(fault.Duration)
-			select {
-			case <-timer.C:
-			case <-fault.lifted:
-			case <-r.Context().Done():
-				timer.Stop()
-				return false
-			}
-			timer.Stop()
 		case Reset:
 			resetConnection(r)
 			panic(http.ErrAbortHandler)
