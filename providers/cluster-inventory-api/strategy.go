@@ -6,11 +6,15 @@ package clusterinventoryapi
 import (
 	"context"
 	"errors"
+	"fmt"
+	"sync"
 	"sync/atomic"
+	"time"
 
 	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	ctrlsource "sigs.k8s.io/controller-runtime/pkg/source"
@@ -90,10 +94,14 @@ func (r *rechecker) Start(ctx context.Context) error {
 	queue := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]())
 	defer queue.ShutDown()
 	defer context.AfterFunc(ctx, queue.ShutDown)()
+	var syncing sync.WaitGroup
+	defer syncing.Wait()
 	for _, watch := range r.watches {
-		if err := ctrlsource.Kind(r.cache, watch.Object, watch.EventHandler).Start(ctx, queue); err != nil {
+		source := ctrlsource.Kind(r.cache, watch.Object, watch.EventHandler)
+		if err := source.Start(ctx, queue); err != nil {
 			return err
 		}
+		syncing.Go(func() { logUnsynced(ctx, source) })
 	}
 	for {
 		req, shutdown := queue.Get()
@@ -104,6 +112,19 @@ func (r *rechecker) Start(ctx context.Context) error {
 		queue.Done(req)
 	}
 }
+
+// logUnsynced logs an error if the source does not sync in time. Its informer keeps
+// trying.
+func logUnsynced(ctx context.Context, source ctrlsource.SyncingSource) {
+	ctx, cancel := context.WithTimeout(ctx, watchSyncTimeout)
+	defer cancel()
+	if err := source.WaitForSync(ctx); err != nil && !errors.Is(ctx.Err(), context.Canceled) {
+		log.FromContext(ctx).Error(err, "Cannot watch the objects of the kubeconfig strategy, clusters cannot be connected until this works", "source", fmt.Sprint(source))
+	}
+}
+
+// watchSyncTimeout is controller-runtime's default for the sources of a controller.
+const watchSyncTimeout = 2 * time.Minute
 
 // Reconcile resolves the credentials of the profile that the request names again.
 // A program calls it when it knows that they have changed.

@@ -19,7 +19,8 @@ import (
 )
 
 // startSource starts the source until that succeeds. It returns false if the
-// engagement ends before. The source runs until the engagement ends.
+// engagement ends before. The source runs until the engagement ends. The start was
+// requested when the cluster was engaged; each retry requests another one.
 func (c *mcController[request]) startSource(src mcsource.TypedSource[client.Object, request], q *engagedQueue[request], start multicluster.StartRequest) bool {
 	e, backoff := q.engagement, retry.Backoff(time.Second, time.Minute)
 	for {
@@ -39,16 +40,22 @@ func (c *mcController[request]) startSource(src mcsource.TypedSource[client.Obje
 			return false
 		case <-time.After(delay):
 		}
-		start = e.shared.RequestStart()
+		start = nil
 	}
 }
 
 func (c *mcController[request]) tryStartSource(src mcsource.TypedSource[client.Object, request], q *engagedQueue[request], start multicluster.StartRequest) (err error) {
-	defer start.Release()
 	e := q.engagement
+	if start != nil {
+		defer start.Release()
+	}
 	forCluster, watched, err := src.ForCluster(e.name, e.cluster)
 	if err != nil || !watched {
 		return err
+	}
+	if start == nil { // only now, since it may wait for a slot and probe the cluster
+		start = e.shared.RequestStart()
+		defer start.Release()
 	}
 	if err := start.Wait(e.ctx); err != nil {
 		return err

@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net/http"
 	"net/url"
 	"sync/atomic"
 	"time"
@@ -62,11 +61,10 @@ func (b *backend) Forget(cl *worker.Cluster) { b.fleet.indexes.forget(cl) }
 // connection is the worker.Connection of an Access. The Access authenticates
 // requests and can be switched; REST options wrap its transport.
 type connection struct {
-	fleet     *Fleet
-	access    *credentials.Access
-	transport http.RoundTripper  // for probes
-	monitor   *monitor.Transport // for all other requests
-	config    atomic.Pointer[rest.Config]
+	fleet   *Fleet
+	access  *credentials.Access
+	monitor *monitor.Transport // for all requests but probes
+	config  atomic.Pointer[rest.Config]
 }
 
 var _ worker.Connection = &connection{}
@@ -83,19 +81,16 @@ func (b *backend) newConnection(access *credentials.Access) (*connection, error)
 	if err != nil {
 		return nil, err
 	}
-	c := &connection{
-		fleet: b.fleet, access: access,
-		transport: transport,
-		monitor:   monitor.New(transport, b.fleet.options.Connection.Clock),
-	}
+	c := &connection{fleet: b.fleet, access: access, monitor: monitor.New(transport, b.fleet.options.Connection.Clock)}
 	c.config.Store(config)
 	return c, nil
 }
 
 // NewCluster implements worker.Connection.
 func (c *connection) NewCluster(ctx context.Context, profile *inventory.Profile) (cluster.Cluster, error) {
-	// The transport authenticates, and knows the endpoint.
+	// The transport authenticates and has TLS, so the host needs its scheme.
 	config := rest.AnonymousClientConfig(c.config.Load())
+	config.Host = c.access.Server()
 	config.TLSClientConfig = rest.TLSClientConfig{}
 	config.Proxy, config.Dial = nil, nil
 	config.Transport = c.monitor
@@ -148,7 +143,7 @@ func (c *connection) Probe(ctx context.Context) (uid string, err error) {
 	if err != nil {
 		return "", err
 	}
-	return identity.Probe(ctx, c.transport, server)
+	return identity.Probe(ctx, c.monitor.Next(), server)
 }
 
 // AliveSince implements worker.Connection.
@@ -166,9 +161,14 @@ func (c *connection) Switch(next worker.Connection) bool {
 	if !ok || c.access.Switch(n.access) != nil {
 		return false
 	}
+	// REST options may impersonate another user now. They have worked for next.
 	config := c.access.RESTConfig()
-	if err := c.fleet.options.Connection.tune(config); err == nil { // as it was for next
+	if c.fleet.options.Connection.tune(config) != nil {
+		return true
+	}
+	if transport, err := rest.TransportFor(config); err == nil {
 		c.config.Store(config)
+		c.monitor.SetNext(transport)
 	}
 	return true
 }

@@ -58,7 +58,8 @@ type ConnectionOptions struct {
 	// server limits requests. Changing a field that concerns connections (Host,
 	// APIPath, TLSClientConfig, DisableCompression, Transport, Dial, Proxy) is an
 	// error of that cluster. They are called each time that credentials are
-	// resolved. What they set stays in effect while the cluster is engaged.
+	// resolved and when a connection is switched. Impersonate and WrapTransport follow
+	// the last call; everything else stays in effect while the cluster is engaged.
 	RESTOptions []func(config *rest.Config) error
 
 	// ClusterOptions are options of controller-runtime clusters, for all clusters.

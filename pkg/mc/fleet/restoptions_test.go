@@ -8,10 +8,13 @@ import (
 	"errors"
 	"net"
 	"net/http"
+	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/cluster"
 
@@ -44,6 +47,12 @@ func (h *headerRecorder) of(name string) map[string]bool {
 		values[header.Get(name)] = true
 	}
 	return values
+}
+
+func (h *headerRecorder) reset() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.all = nil
 }
 
 type roundTripper func(*http.Request) (*http.Response, error)
@@ -137,4 +146,51 @@ func TestForbiddenRESTOptions(t *testing.T) {
 			g.Expect(c.Connections()).To(BeZero())
 		})
 	}
+}
+
+func TestImpersonateAfterSwitch(t *testing.T) {
+	g := NewWithT(t)
+	c := mctest.New(t)
+	c.AddToken("t", "user", "system:masters")
+	seen := &headerRecorder{}
+	var user atomic.Value
+	user.Store("one")
+	env := start(t, nil, func(o *fleet.Options) {
+		o.Connection.RESTOptions = []func(*rest.Config) error{func(config *rest.Config) error {
+			config.Impersonate.UserName = user.Load().(string)
+			return nil
+		}}
+	})
+	config := func() *rest.Config { // each is another access, because of the wrapper
+		config := c.ConfigFor("t")
+		config.Wrap(seen.wrap)
+		return config
+	}
+	server := config().Host
+	env.credentials.set(server, config())
+	env.source.put(profile("eu", server))
+	g.Eventually(env.state("fleet/eu")).Should(Equal(fleet.Ready))
+	cl := env.aware.of("fleet/eu")[0].cluster
+
+	user.Store("two")
+	env.credentials.set(server, config())
+	env.credentials.change()
+	g.Eventually(func() string { return cl.GetConfig().Impersonate.UserName }).Should(Equal("two"))
+	seen.reset()
+	g.Expect(cl.GetAPIReader().List(t.Context(), &corev1.ConfigMapList{})).To(Succeed())
+	g.Expect(seen.of("Impersonate-User")).To(Equal(map[string]bool{"two": true}))
+	g.Expect(env.aware.of("fleet/eu")).To(HaveLen(1))
+}
+
+func TestServerWithoutScheme(t *testing.T) {
+	g := NewWithT(t)
+	c := mctest.New(t)
+	env := start(t, nil)
+	config := c.Config()
+	config.Host = strings.TrimPrefix(config.Host, "https://")
+	env.credentials.set("x", config)
+	env.source.put(profile("eu", "x"))
+	g.Eventually(env.state("fleet/eu")).Should(Equal(fleet.Ready))
+	cl := env.aware.of("fleet/eu")[0].cluster
+	g.Expect(cl.GetAPIReader().List(t.Context(), &corev1.ConfigMapList{})).To(Succeed())
 }

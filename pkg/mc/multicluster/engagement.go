@@ -122,14 +122,18 @@ func (e *Engagement) update(j *joined) {
 		return
 	}
 	j.calling = true
+	defer func() { j.calling = false }()
 	for j.healthy == e.unhealthy && j.ctx.Err() == nil {
-		healthy := !e.unhealthy
-		j.healthy = healthy
-		e.mu.Unlock()
-		j.SetClusterHealthy(healthy)
-		e.mu.Lock()
+		j.healthy = !e.unhealthy
+		e.callLocked(j, j.healthy)
 	}
-	j.calling = false
+}
+
+// callLocked calls the component without the lock.
+func (e *Engagement) callLocked(j *joined, healthy bool) {
+	e.mu.Unlock()
+	defer e.mu.Lock() // also after a panic
+	j.SetClusterHealthy(healthy)
 }
 
 // Backlog returns the number of requests that all components have queued for

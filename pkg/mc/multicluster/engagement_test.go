@@ -236,3 +236,29 @@ func TestContext(t *testing.T) {
 	none.Join(t.Context(), &component{})
 	g.Expect(multicluster.EngagementFrom(t.Context()).Backlog()).To(BeZero())
 }
+
+type panickingComponent struct{ panics bool }
+
+func (c *panickingComponent) SetClusterHealthy(bool) {
+	if c.panics {
+		panic("a fault of the component")
+	}
+}
+
+func (*panickingComponent) ClusterBacklog() int { return 0 }
+
+func TestPanicCanBeRecovered(t *testing.T) {
+	e := multicluster.NewEngagement(nil)
+	c := &panickingComponent{panics: true}
+	e.Join(t.Context(), c)
+	func() {
+		defer func() {
+			if recover() == nil {
+				t.Error("the panic was lost")
+			}
+		}()
+		e.SetHealthy(false)
+	}()
+	c.panics = false
+	e.SetHealthy(true) // blocks if the lock is still held
+}

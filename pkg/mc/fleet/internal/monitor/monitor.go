@@ -21,7 +21,7 @@ var ErrDisengaged = errors.New("the cluster has been disengaged")
 // Transport notes when a cluster last sent data, whether a connection was dropped,
 // and how many watches are open.
 type Transport struct {
-	next  http.RoundTripper
+	next  atomic.Pointer[http.RoundTripper]
 	clock clock.PassiveClock
 	// start is what lastData counts from, by the monotonic clock.
 	start    time.Time
@@ -35,8 +35,16 @@ type Transport struct {
 
 // New returns a Transport that sends requests with the next one.
 func New(next http.RoundTripper, c clock.PassiveClock) *Transport {
-	return &Transport{next: next, clock: c, start: c.Now()}
+	t := &Transport{clock: c, start: c.Now()}
+	t.SetNext(next)
+	return t
 }
+
+// Next returns the next transport.
+func (t *Transport) Next() http.RoundTripper { return *t.next.Load() }
+
+// SetNext replaces the next transport. Requests under way use the one before.
+func (t *Transport) SetNext(next http.RoundTripper) { t.next.Store(&next) }
 
 // Close makes all later requests fail.
 func (t *Transport) Close() { t.closed.Store(true) }
@@ -59,7 +67,7 @@ func (t *Transport) RoundTrip(request *http.Request) (*http.Response, error) {
 		}
 		return nil, ErrDisengaged
 	}
-	response, err := t.next.RoundTrip(request)
+	response, err := t.Next().RoundTrip(request)
 	if err != nil {
 		t.dropped.Store(true)
 		return nil, err
