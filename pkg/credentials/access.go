@@ -62,11 +62,13 @@ func (a *Access) Fingerprint() string { return a.backend().describe().fingerprin
 // share connections and the credential. The first request runs the plugin.
 //
 // The caller may set what concerns requests: UserAgent, Impersonate, QPS,
-// ContentConfig, Timeout, Wrap. What concerns connections (TLS, Dial, Proxy,
-// Host) belongs to the Access: changing it in the copy has no effect or, for
-// another host, makes requests fail. A request that has an Authorization header
-// already keeps it. Requests fail with an *Error, and after Release with
-// ErrReleased, without being sent.
+// ContentConfig, Timeout, Wrap. A request that has an Authorization header
+// already, as with the caller's own BearerToken, keeps it. Clearing a credential
+// or Impersonate in the copy of an Access made by FromRESTConfig has no effect:
+// make another Access. What concerns connections (TLS, Dial, Proxy, Host) belongs
+// to the Access: changing it in the copy has no effect or, for another host or
+// without the client certificate that was there, makes requests fail. Requests
+// fail with an *Error, and after Release with ErrReleased, without being sent.
 //
 // Clients that make connections of their own, as for "exec" and "port-forward"
 // into pods, get the token, but no client certificate from a plugin. Release
@@ -75,7 +77,8 @@ func (a *Access) RESTConfig() *rest.Config {
 	_ = a.transport.Open() // requests return the error
 	b := a.backend()
 	config := b.config()
-	config.WrapTransport = a.transport.Wrapper(b, headersOf(config))
+	certificate := config.CertFile != "" || len(config.CertData) > 0
+	config.WrapTransport = a.transport.Wrapper(b, headersOf(config), certificate)
 	return config
 }
 

@@ -198,3 +198,22 @@ func TestStaticUpgrade(t *testing.T) {
 	_, _, err = get(&http.Client{Transport: wrapped}, s.URL)
 	g.Expect(err).To(MatchError(credentials.ErrReleased))
 }
+
+func TestStaticCertificateRemoved(t *testing.T) {
+	g := NewWithT(t)
+	s := newServer(t, "admin", "Bearer user")
+	certificate, key := newCertificate(t, "admin", future())
+	access := credentials.FromRESTConfig(&rest.Config{Host: s.URL, TLSClientConfig: rest.TLSClientConfig{
+		CAData: s.ca(), CertData: []byte(certificate), KeyData: []byte(key),
+	}})
+	defer access.Release()
+	getAll(t, httpClient(t, access.RESTConfig()), s.URL, 1, http.StatusOK)
+	g.Expect(s.identities()).To(Equal([]string{"admin"}))
+
+	config := access.RESTConfig()
+	config.CertData, config.KeyData = nil, nil
+	config.BearerToken = "user"
+	_, _, err := get(httpClient(t, config), s.URL)
+	g.Expect(err).To(MatchError(ContainSubstring("make another access without the certificate")))
+	g.Expect(s.identities()).To(HaveLen(1), "no request with the removed certificate")
+}

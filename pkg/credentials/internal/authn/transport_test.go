@@ -295,19 +295,19 @@ func TestClientTransport(t *testing.T) {
 		want any
 	}{
 		{"with the same TLS settings", "same", nil},
-		{"with other TLS settings", "other", errdefs.ErrReleased},
+		{"with other TLS settings", "other", errOtherTLS},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			g := NewWithT(t)
 			unused := roundTripper(func(*http.Request) (*http.Response, error) { return nil, errors.New("not to be used") })
 			transport := NewTransport(&fakeBackend{server: "https://a", transport: unused, tls: "same"})
-			client := transport.Wrapper(transport.Backend(), nil)(echo)
+			client := transport.Wrapper(transport.Backend(), nil, false)(echo)
 			g.Expect(send(g, client, newRequest(t, http.MethodGet, "https://a/", nil))).To(Equal("https://a/"))
 			g.Expect(transport.Switch(NewTransport(&fakeBackend{server: "https://b", transport: unused, tls: tc.tls}))).To(Succeed())
 			req := newRequest(t, http.MethodGet, "https://a/", nil)
 			if tc.want != nil {
 				g.Expect(fail(client, req)).To(MatchError(tc.want))
-				client = transport.Wrapper(transport.Backend(), nil)(echo)
+				client = transport.Wrapper(transport.Backend(), nil, false)(echo)
 			}
 			g.Expect(send(g, client, req)).To(Equal("https://b/"))
 		})
@@ -334,7 +334,7 @@ func TestAddedHeaders(t *testing.T) {
 				return echo(req)
 			})
 			transport := NewTransport(&fakeBackend{server: "https://a", transport: record})
-			client := transport.Wrapper(transport.Backend(), own)(&http.Transport{})
+			client := transport.Wrapper(transport.Backend(), own, false)(&http.Transport{})
 			if tc.switched {
 				g.Expect(transport.Switch(NewTransport(&fakeBackend{server: "https://b", transport: record}))).To(Succeed())
 			}
@@ -349,7 +349,7 @@ func TestAddedHeaders(t *testing.T) {
 
 func TestPrintedClientHasNoSecret(t *testing.T) {
 	transport := NewTransport(&fakeBackend{server: "https://a"})
-	client := transport.Wrapper(transport.Backend(), http.Header{"Authorization": {"Bearer s3cret"}})(&http.Transport{})
+	client := transport.Wrapper(transport.Backend(), http.Header{"Authorization": {"Bearer s3cret"}}, false)(&http.Transport{})
 	for _, format := range []string{"%v", "%+v", "%#v", "%s"} {
 		NewWithT(t).Expect(fmt.Sprintf(format, client)).NotTo(ContainSubstring("s3cret"))
 	}
@@ -402,7 +402,7 @@ func newRequest(t *testing.T, method, url string, body io.Reader) *http.Request 
 // clientOf returns a client of a Transport, or the http.RoundTripper itself.
 func clientOf(transport any) http.RoundTripper {
 	if t, ok := transport.(*Transport); ok {
-		return t.Wrapper(t.Backend(), nil)(&http.Transport{})
+		return t.Wrapper(t.Backend(), nil, false)(&http.Transport{})
 	}
 	return transport.(http.RoundTripper)
 }
