@@ -4,9 +4,11 @@
 package credentials_test
 
 import (
+	"context"
 	"crypto/tls"
 	"crypto/x509"
 	"fmt"
+	"net"
 	"net/http"
 	"net/url"
 	"strings"
@@ -179,6 +181,27 @@ func TestStaticImpersonation(t *testing.T) {
 
 // TestStaticUpgrade covers clients that make connections of their own, as for
 // "exec" into pods.
+func TestStaticDialWithContext(t *testing.T) {
+	s := newServer(t, "Bearer a")
+	access := credentials.FromRESTConfig(&rest.Config{
+		Host: s.URL, BearerToken: "a", TLSClientConfig: rest.TLSClientConfig{CAData: s.ca()},
+		// The connection ends with its context, like that of a tunnel process.
+		Dial: func(ctx context.Context, network, address string) (net.Conn, error) {
+			conn, err := (&net.Dialer{}).DialContext(ctx, network, address)
+			if err == nil {
+				context.AfterFunc(ctx, func() { _ = conn.Close() })
+			}
+			return conn, err
+		},
+	})
+	defer access.Release()
+	client := httpClient(t, access.RESTConfig())
+	for range 3 {
+		getAll(t, client, s.URL, 1, http.StatusOK)
+		time.Sleep(20 * time.Millisecond)
+	}
+}
+
 func TestStaticUpgrade(t *testing.T) {
 	g := NewWithT(t)
 	s := newServer(t, "Bearer a")
