@@ -101,15 +101,21 @@ func (a *Access) Expiry() (time.Time, bool) { return a.transport.Expiry() }
 // has had. Provider, Server, Fingerprint, Expiry and the configurations are
 // those of next from then on.
 //
-// The connections to the old endpoint are closed. A request that was not sent
-// yet, or that only reads, is sent to the new one, if its body can be read
-// again. Any other fails as on a dropped connection, and so do watches.
+// The connections to the old endpoint are closed. A request that has no
+// connection yet, or that only reads and does not upgrade its connection, is sent
+// to the new one, if its body can be read again. Any other fails as on a dropped
+// connection, and so do watches.
 //
 // Then next is part of the Access: its clients follow the Access, and releasing
 // it has no effect. Switch fails, and changes nothing, if one of the two is
 // released or was switched to, or if next cannot be connected, for example
 // because its Server is not a URL.
-func (a *Access) Switch(next *Access) error { return a.transport.Switch(next.transport) }
+func (a *Access) Switch(next *Access) error {
+	if next == nil {
+		return errors.New("cannot switch an access to none: next is nil")
+	}
+	return a.transport.Switch(next.transport)
+}
 
 // CloseIdleConnections closes the connections that no request uses.
 func (a *Access) CloseIdleConnections() { a.transport.CloseIdleConnections() }

@@ -117,7 +117,7 @@ func (c *client) RoundTrip(req *http.Request) (*http.Response, error) {
 		resp, err := to.send(out, c.base)
 		switch {
 		case err != nil:
-			if req, err = t.afterFailure(req, to, err); err != nil {
+			if req, err = t.afterFailure(req, to, c, err); err != nil {
 				return nil, err
 			}
 		case resp.StatusCode == http.StatusUnauthorized && !refused:
@@ -207,7 +207,7 @@ func (to *target) send(req *http.Request, base http.RoundTripper) (*http.Respons
 
 // afterFailure returns the request to send again after an error, or the error
 // for the caller.
-func (t *Transport) afterFailure(req *http.Request, to *target, err error) (*http.Request, error) {
+func (t *Transport) afterFailure(req *http.Request, to *target, c *client, err error) (*http.Request, error) {
 	now := t.target()
 	if now == to || req.Context().Err() != nil {
 		return nil, err
@@ -216,7 +216,7 @@ func (t *Transport) afterFailure(req *http.Request, to *target, err error) (*htt
 	switch {
 	case unsent && now.ended != nil:
 		return nil, now.backend.WrapError(now.ended)
-	case !unsent && (now.ended != nil || !onlyReads(req)):
+	case !unsent && (now.ended != nil || c.base != nil || !onlyReads(req)):
 		return nil, err
 	}
 	if again := rewind(req); again != nil {
@@ -248,8 +248,12 @@ func (t *Transport) afterRefusal(req *http.Request, to *target, c *client, refus
 	return rewind(req)
 }
 
-// onlyReads reports whether the request may be made twice.
+// onlyReads reports whether the request may be made twice. One that upgrades the
+// connection may not: a GET can run a command in a pod.
 func onlyReads(req *http.Request) bool {
+	if req.Header.Get("Upgrade") != "" {
+		return false
+	}
 	switch req.Method {
 	case "", http.MethodGet, http.MethodHead, http.MethodOptions:
 		return true

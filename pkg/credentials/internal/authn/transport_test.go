@@ -314,6 +314,48 @@ func TestClientTransport(t *testing.T) {
 	}
 }
 
+func TestUpgradeIsNotRepeated(t *testing.T) {
+	for _, tc := range []struct {
+		name    string
+		upgrade bool
+		own     bool // the client has its own transport
+		want    int
+	}{
+		{"a request that reads", false, false, 2},
+		{"an upgrade", true, false, 1},
+		{"an upgrade by the client's own transport", true, true, 1},
+		{"a request by the client's own transport", false, true, 1},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			g := NewWithT(t)
+			var transport *Transport
+			sent := 0
+			base := roundTripper(func(*http.Request) (*http.Response, error) {
+				if sent++; sent == 1 {
+					g.Expect(transport.Switch(NewTransport(&fakeBackend{server: "https://b", transport: roundTripper(
+						func(*http.Request) (*http.Response, error) {
+							sent++
+							return nil, io.ErrUnexpectedEOF
+						})}))).To(Succeed())
+				}
+				return nil, io.ErrUnexpectedEOF
+			})
+			transport = NewTransport(&fakeBackend{server: "https://a", transport: base})
+			client := clientOf(transport)
+			if tc.own {
+				client = transport.Wrapper(transport.Backend(), nil, false)(base)
+			}
+			req := newRequest(t, http.MethodGet, "https://a/exec", nil)
+			if tc.upgrade {
+				req.Header.Set("Connection", "Upgrade")
+				req.Header.Set("Upgrade", "websocket")
+			}
+			g.Expect(fail(client, req)).To(MatchError(io.ErrUnexpectedEOF))
+			g.Expect(sent).To(Equal(tc.want))
+		})
+	}
+}
+
 func TestAddedHeaders(t *testing.T) {
 	own := http.Header{"Authorization": {"Bearer a"}, "Impersonate-User": {"x"}, "Impersonate-Group": {"g", "h"}}
 	for _, tc := range []struct {
