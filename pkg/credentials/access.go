@@ -97,9 +97,10 @@ func (a *Access) Expiry() (time.Time, bool) { return a.transport.Expiry() }
 
 // Switch moves the clients of the Access, those made before and those to come,
 // to the endpoint of the next Access, with its TLS settings, proxy and
-// credential. Their URLs may have the address of any endpoint that the Access
-// has had. Provider, Server, Fingerprint, Expiry and the configurations are
-// those of next from then on.
+// credential. Their URLs may have the address of any of the last endpoints of the
+// Access and of next, 64 at most: for an older one, requests fail with ErrDenied
+// and the client must be made again. Provider, Server, Fingerprint, Expiry and the
+// configurations are those of next from then on.
 //
 // The connections to the old endpoint are closed. A request that has no
 // connection yet, or that only reads and does not upgrade its connection, is sent

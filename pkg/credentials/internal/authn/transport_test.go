@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -104,6 +105,92 @@ func TestSwitchTranslatesURLs(t *testing.T) {
 			}
 			g.Expect(send(g, transport, newRequest(t, http.MethodGet, tc.request, nil))).To(Equal(tc.expect))
 		})
+	}
+}
+
+func TestSwitchManyTimes(t *testing.T) {
+	g := NewWithT(t)
+	transport := NewTransport(&fakeBackend{server: "https://first", transport: echo})
+	for i := range 1000 {
+		g.Expect(transport.Switch(NewTransport(&fakeBackend{server: fmt.Sprintf("https://h%d/x", i), transport: echo}))).To(Succeed())
+	}
+	g.Expect(transport.target().servers.all).To(HaveLen(maxServers))
+	for _, known := range []string{"https://h999/x", "https://h998/x", "https://h936/x"} {
+		g.Expect(send(g, transport, newRequest(t, http.MethodGet, known, nil))).To(Equal("https://h999/x"))
+	}
+	for _, dropped := range []string{"https://h935/x", "https://first", "https://h999/y"} {
+		g.Expect(fail(transport, newRequest(t, http.MethodGet, dropped, nil))).To(And(
+			MatchError(errdefs.ErrDenied), MatchError(ContainSubstring("make a new client for h999:443/x"))))
+	}
+
+	// Back and forth between two servers drops none.
+	for i := range 1000 {
+		g.Expect(transport.Switch(NewTransport(&fakeBackend{server: fmt.Sprintf("https://h%d/x", 990+i%2), transport: echo}))).To(Succeed())
+	}
+	g.Expect(send(g, transport, newRequest(t, http.MethodGet, "https://h936/x", nil))).To(Equal("https://h991/x"))
+
+	// The clients of both keep their latest servers.
+	next := NewTransport(&fakeBackend{server: "https://n", transport: echo})
+	for i := range 1000 {
+		g.Expect(next.Switch(NewTransport(&fakeBackend{server: fmt.Sprintf("https://n%d", i), transport: echo}))).To(Succeed())
+	}
+	g.Expect(transport.Switch(next)).To(Succeed())
+	for _, known := range []string{"https://h991/x", "https://h999/x", "https://n999", "https://n980"} {
+		g.Expect(send(g, transport, newRequest(t, http.MethodGet, known, nil))).To(Equal("https://n999"))
+	}
+}
+
+func TestSwitchChain(t *testing.T) {
+	g := NewWithT(t)
+	first := NewTransport(&fakeBackend{server: "https://c", transport: echo})
+	backend := first.Backend()
+	client := clientOf(first)
+	chain := []*Transport{first}
+	for range 1000 {
+		next := NewTransport(&fakeBackend{server: "https://b", transport: echo})
+		g.Expect(next.Switch(chain[len(chain)-1])).To(Succeed())
+		chain = append(chain, next)
+	}
+	last := chain[len(chain)-1]
+	g.Expect(send(g, client, newRequest(t, http.MethodGet, "https://c/", nil))).To(Equal("https://c/"))
+	for _, t := range chain[:len(chain)-1] {
+		g.Expect(t.current.Load().owner).To(BeIdenticalTo(last))
+	}
+	first.end(backend, errdefs.ErrClosed)
+	g.Expect(fail(client, newRequest(t, http.MethodGet, "https://c/", nil))).To(MatchError(errdefs.ErrClosed))
+}
+
+func TestSwitchAmongMany(t *testing.T) {
+	for range 20 {
+		var transports []*Transport
+		for range 8 {
+			transports = append(transports, NewTransport(&fakeBackend{server: "https://c", transport: echo}))
+		}
+		var group sync.WaitGroup
+		for i, transport := range transports {
+			client := clientOf(transport)
+			group.Go(func() {
+				for j := range transports {
+					_ = transport.Switch(transports[(i+j)%len(transports)]) // it may have been taken over
+					resp, err := client.RoundTrip(newRequest(t, http.MethodGet, "https://c/", nil))
+					if err != nil {
+						t.Error(err)
+						continue
+					}
+					_ = resp.Body.Close()
+				}
+			})
+		}
+		group.Wait()
+		live := 0
+		for _, transport := range transports {
+			if transport.live() == transport {
+				live++
+			}
+		}
+		if live != 1 {
+			t.Errorf("%d transports have not been taken over, want 1", live)
+		}
 	}
 }
 
