@@ -62,11 +62,13 @@ func (a *Access) Fingerprint() string { return a.backend().describe().fingerprin
 // share connections and the credential. The first request runs the plugin.
 //
 // The caller may set what concerns requests: UserAgent, Impersonate, QPS,
-// ContentConfig, Timeout, Wrap. What concerns connections (TLS, Dial, Proxy,
-// Host) belongs to the Access: changing it in the copy has no effect or, for
-// another host, makes requests fail. A request that has an Authorization header
-// already keeps it. Requests fail with an *Error, and after Release with
-// ErrReleased, without being sent.
+// ContentConfig, Timeout, Wrap. A request that has an Authorization header
+// already, as with the caller's own BearerToken, keeps it. Clearing a credential
+// or Impersonate in the copy of an Access made by FromRESTConfig has no effect:
+// make another Access. What concerns connections (TLS, Dial, Proxy, Host) belongs
+// to the Access: changing it in the copy has no effect or, for another host or
+// without the client certificate that was there, makes requests fail. Requests
+// fail with an *Error, and after Release with ErrReleased, without being sent.
 //
 // Clients that make connections of their own, as for "exec" and "port-forward"
 // into pods, get the token, but no client certificate from a plugin. Release
@@ -75,7 +77,8 @@ func (a *Access) RESTConfig() *rest.Config {
 	_ = a.transport.Open() // requests return the error
 	b := a.backend()
 	config := b.config()
-	config.WrapTransport = a.transport.Wrapper(b, headersOf(config))
+	certificate := config.CertFile != "" || len(config.CertData) > 0
+	config.WrapTransport = a.transport.Wrapper(b, headersOf(config), certificate)
 	return config
 }
 
@@ -94,19 +97,26 @@ func (a *Access) Expiry() (time.Time, bool) { return a.transport.Expiry() }
 
 // Switch moves the clients of the Access, those made before and those to come,
 // to the endpoint of the next Access, with its TLS settings, proxy and
-// credential. Their URLs may have the address of any endpoint that the Access
-// has had. Provider, Server, Fingerprint, Expiry and the configurations are
-// those of next from then on.
+// credential. Their URLs may have the address of any of the last endpoints of the
+// Access and of next, 64 at most: for an older one, requests fail with ErrDenied
+// and the client must be made again. Provider, Server, Fingerprint, Expiry and the
+// configurations are those of next from then on.
 //
-// The connections to the old endpoint are closed. A request that was not sent
-// yet, or that only reads, is sent to the new one, if its body can be read
-// again. Any other fails as on a dropped connection, and so do watches.
+// The connections to the old endpoint are closed. A request that has no
+// connection yet, or that only reads and does not upgrade its connection, is sent
+// to the new one, if its body can be read again. Any other fails as on a dropped
+// connection, and so do watches.
 //
 // Then next is part of the Access: its clients follow the Access, and releasing
 // it has no effect. Switch fails, and changes nothing, if one of the two is
 // released or was switched to, or if next cannot be connected, for example
 // because its Server is not a URL.
-func (a *Access) Switch(next *Access) error { return a.transport.Switch(next.transport) }
+func (a *Access) Switch(next *Access) error {
+	if next == nil {
+		return errors.New("cannot switch an access to none: next is nil")
+	}
+	return a.transport.Switch(next.transport)
+}
 
 // CloseIdleConnections closes the connections that no request uses.
 func (a *Access) CloseIdleConnections() { a.transport.CloseIdleConnections() }

@@ -4,9 +4,11 @@
 package credentials_test
 
 import (
+	"context"
 	"crypto/tls"
 	"crypto/x509"
 	"fmt"
+	"net"
 	"net/http"
 	"net/url"
 	"strings"
@@ -179,6 +181,27 @@ func TestStaticImpersonation(t *testing.T) {
 
 // TestStaticUpgrade covers clients that make connections of their own, as for
 // "exec" into pods.
+func TestStaticDialWithContext(t *testing.T) {
+	s := newServer(t, "Bearer a")
+	access := credentials.FromRESTConfig(&rest.Config{
+		Host: s.URL, BearerToken: "a", TLSClientConfig: rest.TLSClientConfig{CAData: s.ca()},
+		// The connection ends with its context, like that of a tunnel process.
+		Dial: func(ctx context.Context, network, address string) (net.Conn, error) {
+			conn, err := (&net.Dialer{}).DialContext(ctx, network, address)
+			if err == nil {
+				context.AfterFunc(ctx, func() { _ = conn.Close() })
+			}
+			return conn, err
+		},
+	})
+	defer access.Release()
+	client := httpClient(t, access.RESTConfig())
+	for range 3 {
+		getAll(t, client, s.URL, 1, http.StatusOK)
+		time.Sleep(20 * time.Millisecond)
+	}
+}
+
 func TestStaticUpgrade(t *testing.T) {
 	g := NewWithT(t)
 	s := newServer(t, "Bearer a")
@@ -197,4 +220,23 @@ func TestStaticUpgrade(t *testing.T) {
 	access.Release()
 	_, _, err = get(&http.Client{Transport: wrapped}, s.URL)
 	g.Expect(err).To(MatchError(credentials.ErrReleased))
+}
+
+func TestStaticCertificateRemoved(t *testing.T) {
+	g := NewWithT(t)
+	s := newServer(t, "admin", "Bearer user")
+	certificate, key := newCertificate(t, "admin", future())
+	access := credentials.FromRESTConfig(&rest.Config{Host: s.URL, TLSClientConfig: rest.TLSClientConfig{
+		CAData: s.ca(), CertData: []byte(certificate), KeyData: []byte(key),
+	}})
+	defer access.Release()
+	getAll(t, httpClient(t, access.RESTConfig()), s.URL, 1, http.StatusOK)
+	g.Expect(s.identities()).To(Equal([]string{"admin"}))
+
+	config := access.RESTConfig()
+	config.CertData, config.KeyData = nil, nil
+	config.BearerToken = "user"
+	_, _, err := get(httpClient(t, config), s.URL)
+	g.Expect(err).To(MatchError(ContainSubstring("make another access without the certificate")))
+	g.Expect(s.identities()).To(HaveLen(1), "no request with the removed certificate")
 }

@@ -114,6 +114,10 @@ func TestSwitchIsRefused(t *testing.T) {
 	}
 }
 
+func TestSwitchToNil(t *testing.T) {
+	NewWithT(t).Expect(credentials.FromRESTConfig(&rest.Config{Host: "https://c1"}).Switch(nil)).To(MatchError(ContainSubstring("next is nil")))
+}
+
 func TestSwitchReleasesTheOldCredential(t *testing.T) {
 	g := NewWithT(t)
 	plugin, a, b := newFakePlugin(t), newServer(t, "Bearer t1"), newServer(t, "Bearer b")

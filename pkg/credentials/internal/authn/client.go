@@ -11,8 +11,6 @@ import (
 	"slices"
 
 	utilnet "k8s.io/apimachinery/pkg/util/net"
-
-	"github.com/rollcall-dev/rollcall/pkg/credentials/internal/errdefs"
 )
 
 // client is the transport of one client.
@@ -21,33 +19,52 @@ type client struct {
 	base      http.RoundTripper // brought by the client, or nil
 	madeFor   Backend           // whose TLS settings base has
 	added     http.Header
+	refusal   error // why all requests fail, or nil
 }
 
 // Wrapper returns what makes the transport of a client of the one that client-go
 // has made for it. A transport of client-go's own is replaced by the connections
 // of the backend. Any other, such as one that upgrades connections to SPDY, is
 // used as it is. The client's configuration was made for the backend; client-go
-// adds the headers to each request because of the credentials in it.
-func (t *Transport) Wrapper(backend Backend, added http.Header) func(http.RoundTripper) http.RoundTripper {
+// adds the headers to each request because of the credentials in it. If the
+// configuration has a client certificate, a client without one is refused: the
+// connections would send it.
+func (t *Transport) Wrapper(backend Backend, added http.Header, certificate bool) func(http.RoundTripper) http.RoundTripper {
 	return func(base http.RoundTripper) http.RoundTripper {
-		if isPlain(base) {
-			base = nil
+		c := &client{transport: t, base: base, madeFor: backend, added: added}
+		if plain := plainTransport(base); plain != nil {
+			c.base = nil
+			if certificate && !hasCertificate(plain) {
+				c.refusal = errCertificateRemoved
+			}
 		}
-		return &client{transport: t, base: base, madeFor: backend, added: added}
+		return c
 	}
 }
 
-func isPlain(rt http.RoundTripper) bool {
+var (
+	errCertificateRemoved = errors.New("the client certificate was removed from the copy of the configuration, " +
+		"but the connections of the access have it: make another access without the certificate")
+	errOtherTLS = errors.New("the client's own transport has the TLS settings from before a switch: make a new client")
+)
+
+// plainTransport returns the transport if it is one of client-go's own, or nil.
+func plainTransport(rt http.RoundTripper) *http.Transport {
 	for {
 		switch t := rt.(type) {
 		case *http.Transport:
-			return true
+			return t
 		case utilnet.RoundTripperWrapper:
 			rt = t.WrappedRoundTripper()
 		default:
-			return false
+			return nil
 		}
 	}
+}
+
+func hasCertificate(t *http.Transport) bool {
+	config := t.TLSClientConfig
+	return config != nil && (len(config.Certificates) > 0 || config.GetClientCertificate != nil)
 }
 
 // Format implements fmt.Formatter: no verb shows a secret.
@@ -80,7 +97,7 @@ func (c *client) RoundTrip(req *http.Request) (*http.Response, error) {
 		to := t.current.Load()
 		if to.conns == nil {
 			if to.owner != nil {
-				t = to.owner
+				t = t.live()
 				continue
 			}
 			if err := t.Open(); err != nil {
@@ -100,7 +117,7 @@ func (c *client) RoundTrip(req *http.Request) (*http.Response, error) {
 		resp, err := to.send(out, c.base)
 		switch {
 		case err != nil:
-			if req, err = t.afterFailure(req, to, err); err != nil {
+			if req, err = t.afterFailure(req, to, c, err); err != nil {
 				return nil, err
 			}
 		case resp.StatusCode == http.StatusUnauthorized && !refused:
@@ -119,9 +136,11 @@ func (c *client) RoundTrip(req *http.Request) (*http.Response, error) {
 // prepare returns the request as it is to be sent, and the credential that was
 // added. A request keeps an Authorization header that it has.
 func (to *target) prepare(req *http.Request, c *client) (out *http.Request, cred *Credential, err error) {
+	if c.refusal != nil {
+		return nil, nil, c.refusal
+	}
 	if c.base != nil && c.madeFor != to.backend && c.madeFor.TLS() != to.backend.TLS() {
-		return nil, nil, fmt.Errorf("%w: the client's own transport has the TLS settings from before a switch, make another client",
-			errdefs.ErrReleased)
+		return nil, nil, errOtherTLS
 	}
 	u, err := to.servers.locate(req.URL)
 	if err != nil {
@@ -188,7 +207,7 @@ func (to *target) send(req *http.Request, base http.RoundTripper) (*http.Respons
 
 // afterFailure returns the request to send again after an error, or the error
 // for the caller.
-func (t *Transport) afterFailure(req *http.Request, to *target, err error) (*http.Request, error) {
+func (t *Transport) afterFailure(req *http.Request, to *target, c *client, err error) (*http.Request, error) {
 	now := t.target()
 	if now == to || req.Context().Err() != nil {
 		return nil, err
@@ -197,7 +216,7 @@ func (t *Transport) afterFailure(req *http.Request, to *target, err error) (*htt
 	switch {
 	case unsent && now.ended != nil:
 		return nil, now.backend.WrapError(now.ended)
-	case !unsent && (now.ended != nil || !onlyReads(req)):
+	case !unsent && (now.ended != nil || c.base != nil || !onlyReads(req)):
 		return nil, err
 	}
 	if again := rewind(req); again != nil {
@@ -229,8 +248,12 @@ func (t *Transport) afterRefusal(req *http.Request, to *target, c *client, refus
 	return rewind(req)
 }
 
-// onlyReads reports whether the request may be made twice.
+// onlyReads reports whether the request may be made twice. One that upgrades the
+// connection may not: a GET can run a command in a pod.
 func onlyReads(req *http.Request) bool {
+	if req.Header.Get("Upgrade") != "" {
+		return false
+	}
 	switch req.Method {
 	case "", http.MethodGet, http.MethodHead, http.MethodOptions:
 		return true

@@ -40,21 +40,42 @@ type opener struct {
 	cancel  context.CancelFunc
 }
 
+// conn is a connection of a caller's dial function, which may end with the
+// context that it was opened with.
+type conn struct {
+	net.Conn
+	cancel context.CancelFunc
+}
+
+// Close implements net.Conn.
+func (c *conn) Close() error {
+	defer c.cancel()
+	return c.Conn.Close()
+}
+
 // NewConnections returns Connections without a transport. They are opened by
 // the function or, if that is nil, by a net.Dialer.
 func NewConnections(dial connrotation.DialFunc) *Connections {
-	if dial == nil {
+	own := dial == nil
+	if own {
 		dial = (&net.Dialer{Timeout: 30 * time.Second, KeepAlive: 30 * time.Second}).DialContext
 	}
-	closing, cancel := context.WithCancel(context.Background())
-	return &Connections{opener: &opener{dialer: connrotation.NewDialer(dial), closing: closing, cancel: cancel}}
+	closing, end := context.WithCancel(context.Background())
+	return &Connections{opener: &opener{closing: closing, cancel: end, dialer: connrotation.NewDialer(
+		func(ctx context.Context, network, address string) (net.Conn, error) {
+			ctx, cancel := context.WithCancel(ctx)
+			defer context.AfterFunc(closing, cancel)()
+			opened, err := dial(ctx, network, address)
+			if err != nil || own {
+				cancel()
+				return opened, err
+			}
+			return &conn{Conn: opened, cancel: cancel}, nil
+		})}}
 }
 
 // Dial opens a connection.
 func (c *opener) Dial(ctx context.Context, network, address string) (net.Conn, error) {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	defer context.AfterFunc(c.closing, cancel)()
 	conn, err := c.dialer.DialContext(ctx, network, address)
 	switch {
 	case c.closing.Err() == nil:
@@ -65,8 +86,22 @@ func (c *opener) Dial(ctx context.Context, network, address string) (net.Conn, e
 	return nil, errEnded
 }
 
-// closeIdle closes the connections that no request uses.
-func (c *Connections) closeIdle() { utilnet.CloseIdleConnectionsFor(c.Base) }
+// closeIdle closes the connections that no request uses, also those that a
+// caller's wrapper has of its own.
+func (c *Connections) closeIdle() {
+	for transport := c.Transport; transport != nil; {
+		switch t := transport.(type) {
+		case interface{ CloseIdleConnections() }:
+			t.CloseIdleConnections()
+			transport = nil
+		case utilnet.RoundTripperWrapper:
+			transport = t.WrappedRoundTripper()
+		default:
+			transport = nil // it does not tell what it wraps
+		}
+	}
+	utilnet.CloseIdleConnectionsFor(c.Base)
+}
 
 // end closes all connections. No more are opened.
 func (c *Connections) end() {

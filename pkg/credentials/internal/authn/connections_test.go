@@ -62,6 +62,39 @@ func TestConnections(t *testing.T) {
 	g.Expect(err).To(MatchError("no route"))
 }
 
+func TestDialContext(t *testing.T) {
+	for name, end := range map[string]func(*Connections, net.Conn){
+		"the connection is closed":   func(_ *Connections, opened net.Conn) { _ = opened.Close() },
+		"the connections are closed": func(conns *Connections, _ net.Conn) { conns.end() },
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			var dialed context.Context
+			conns := NewConnections(func(ctx context.Context, _, _ string) (net.Conn, error) {
+				dialed = ctx
+				near, _ := net.Pipe()
+				return near, nil
+			})
+			opened, err := conns.Dial(t.Context(), "tcp", "c1:443")
+			g.Expect(err).NotTo(HaveOccurred())
+			g.Consistently(dialed.Err, "50ms").Should(Succeed())
+			end(conns, opened)
+			g.Eventually(dialed.Err).Should(MatchError(context.Canceled))
+		})
+	}
+	t.Run("dialing fails", func(t *testing.T) {
+		g := NewWithT(t)
+		var dialed context.Context
+		conns := NewConnections(func(ctx context.Context, _, _ string) (net.Conn, error) {
+			dialed = ctx
+			return nil, errors.New("no route")
+		})
+		_, err := conns.Dial(t.Context(), "tcp", "c1:443")
+		g.Expect(err).To(MatchError("no route"))
+		g.Expect(dialed.Err()).To(MatchError(context.Canceled))
+	})
+}
+
 func TestNoConnectionAfterEnd(t *testing.T) {
 	g := NewWithT(t)
 	for range 200 {

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"net"
 	"net/url"
-	"slices"
 	"strings"
 
 	"github.com/rollcall-dev/rollcall/pkg/credentials/internal/errdefs"
@@ -32,9 +31,10 @@ func (s *server) hasHostOf(other *server) bool {
 	return s.scheme == other.scheme && s.hostPort == other.hostPort
 }
 
-func (s *server) equals(other *server) bool {
-	return s.hasHostOf(other) && s.url.Path == other.url.Path
-}
+// key identifies the server.
+func (s *server) key() serverKey { return serverKey{s.scheme, s.hostPort, s.url.Path} }
+
+type serverKey struct{ scheme, hostPort, path string }
 
 // schemeOf returns http or https, also for the URL of a websocket.
 func schemeOf(u *url.URL) string {
@@ -67,24 +67,41 @@ func HostPort(u *url.URL) string {
 // servers are those to which clients of a Transport send their requests.
 type servers struct {
 	current *server
-	all     []*server // also those from before each switch
-	alone   bool      // no other server has the host of the current one
+	all     []*server // also those from before switches, the latest first
+	alone   bool      // no other server has the host of the current one, also none that was dropped
+	dropped bool      // older servers are not in all
 }
+
+// maxServers limits the servers of a Transport.
+const maxServers = 64
 
 func newServers(u *url.URL) servers {
 	s := newServer(u)
 	return servers{current: s, all: []*server{s}, alone: true}
 }
 
-// after returns the servers with older ones added.
+// after returns the servers with older ones added, the latest of both.
 func (s servers) after(older servers) servers {
-	for _, old := range older.all {
-		if !slices.ContainsFunc(s.all, old.equals) {
-			s.all = append(slices.Clip(s.all), old)
-			s.alone = s.alone && !old.hasHostOf(s.current)
+	merged := servers{current: s.current, alone: true, dropped: s.dropped || older.dropped}
+	merged.all = make([]*server, 0, min(len(s.all)+len(older.all), maxServers))
+	seen := make(map[serverKey]bool, cap(merged.all))
+	add := func(from []*server, i int) {
+		switch {
+		case i >= len(from) || seen[from[i].key()]:
+		case len(merged.all) == maxServers:
+			merged.dropped = true
+		default:
+			seen[from[i].key()] = true
+			merged.all = append(merged.all, from[i])
+			merged.alone = merged.alone && (from[i] == s.current || !from[i].hasHostOf(s.current))
 		}
 	}
-	return s
+	for i := range max(len(s.all), len(older.all)) {
+		add(s.all, i)
+		add(older.all, i)
+	}
+	merged.alone = merged.alone && !merged.dropped
+	return merged
 }
 
 // locate returns the URL on the current server for one on any of the servers:
@@ -111,6 +128,9 @@ func (s *servers) locate(u *url.URL) (*url.URL, error) {
 	switch {
 	case !found && scheme != "https" && s.current.scheme == "https":
 		return nil, fmt.Errorf("%w: request over %s refused: it would send the credential unencrypted", errdefs.ErrDenied, u.Scheme)
+	case from == nil && s.dropped: // it may be below a path that was dropped
+		return nil, fmt.Errorf("%w: a request to %s, which is not one of the last %d servers: make a new client for %s",
+			errdefs.ErrDenied, hostPort+u.Path, maxServers, s.current.hostPort+s.current.url.Path)
 	case !found:
 		return nil, fmt.Errorf("%w: request to %s refused: the credential is for %s only (a redirect?)", errdefs.ErrDenied, hostPort, s.current.hostPort)
 	case from == s.current, from == nil && s.current.hostPort == hostPort && s.current.scheme == scheme:

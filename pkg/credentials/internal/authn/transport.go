@@ -49,7 +49,11 @@ type Backend interface {
 type Transport struct {
 	current atomic.Pointer[target]
 	mu      sync.Mutex // guards writes of current
+	number  uint64     // of its creation: where two are locked, the lower one is first
 }
+
+// created is the number of Transports so far.
+var created atomic.Uint64
 
 // target is where requests go and over which connections. It does not change:
 // a switch and a new client certificate make another one.
@@ -64,20 +68,25 @@ type target struct {
 
 // NewTransport returns a Transport to the backend.
 func NewTransport(backend Backend) *Transport {
-	t := &Transport{}
+	t := &Transport{number: created.Add(1)}
 	t.current.Store(&target{backend: backend})
 	return t
 }
 
 // live returns the Transport that has this one's backend.
 func (t *Transport) live() *Transport {
-	for {
-		owner := t.current.Load().owner
-		if owner == nil {
-			return t
-		}
-		t = owner
+	root, steps := t, 0
+	for owner := t.current.Load().owner; owner != nil; owner = root.current.Load().owner {
+		root, steps = owner, steps+1
 	}
+	// Let all on the way refer to the root, so that the next call is short. They
+	// have an owner: nothing else writes them.
+	for ; steps > 1; steps-- {
+		to := t.current.Load()
+		t.current.CompareAndSwap(to, &target{backend: to.backend, owner: root})
+		t = to.owner
+	}
+	return root
 }
 
 // target returns where requests go.
@@ -160,10 +169,11 @@ func (t *Transport) Release() {
 func (t *Transport) replace(backend Backend, next func(*target) *target) {
 	t.mu.Lock()
 	to := t.current.Load()
-	if to.owner != nil {
+	for to.owner != nil {
 		t.mu.Unlock()
-		to.owner.replace(backend, next)
-		return
+		t = t.live()
+		t.mu.Lock()
+		to = t.current.Load()
 	}
 	if to.ended != nil || to.backend != backend {
 		t.mu.Unlock()
@@ -194,10 +204,6 @@ func (to *target) end() {
 	}
 }
 
-// switching is held by each Switch, so that the locks of two Transports are
-// never taken in two orders.
-var switching sync.Mutex
-
 // Switch makes the backend of next the one that the requests of both go to, and
 // releases the old one. After an error nothing has changed.
 func (t *Transport) Switch(next *Transport) error {
@@ -214,15 +220,17 @@ func (t *Transport) Switch(next *Transport) error {
 }
 
 func (t *Transport) swap(next *Transport) (old *target, err error) {
-	switching.Lock()
-	defer switching.Unlock()
 	if t == next {
 		return nil, errors.New("cannot switch an access to itself")
 	}
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	next.mu.Lock()
-	defer next.mu.Unlock()
+	first, second := t, next
+	if second.number < first.number {
+		first, second = second, first
+	}
+	first.mu.Lock()
+	defer first.mu.Unlock()
+	second.mu.Lock()
+	defer second.mu.Unlock()
 	old, to := t.current.Load(), next.current.Load()
 	for _, side := range []*target{old, to} {
 		switch {

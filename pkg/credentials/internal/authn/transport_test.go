@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -104,6 +105,92 @@ func TestSwitchTranslatesURLs(t *testing.T) {
 			}
 			g.Expect(send(g, transport, newRequest(t, http.MethodGet, tc.request, nil))).To(Equal(tc.expect))
 		})
+	}
+}
+
+func TestSwitchManyTimes(t *testing.T) {
+	g := NewWithT(t)
+	transport := NewTransport(&fakeBackend{server: "https://first", transport: echo})
+	for i := range 1000 {
+		g.Expect(transport.Switch(NewTransport(&fakeBackend{server: fmt.Sprintf("https://h%d/x", i), transport: echo}))).To(Succeed())
+	}
+	g.Expect(transport.target().servers.all).To(HaveLen(maxServers))
+	for _, known := range []string{"https://h999/x", "https://h998/x", "https://h936/x"} {
+		g.Expect(send(g, transport, newRequest(t, http.MethodGet, known, nil))).To(Equal("https://h999/x"))
+	}
+	for _, dropped := range []string{"https://h935/x", "https://first", "https://h999/y"} {
+		g.Expect(fail(transport, newRequest(t, http.MethodGet, dropped, nil))).To(And(
+			MatchError(errdefs.ErrDenied), MatchError(ContainSubstring("make a new client for h999:443/x"))))
+	}
+
+	// Back and forth between two servers drops none.
+	for i := range 1000 {
+		g.Expect(transport.Switch(NewTransport(&fakeBackend{server: fmt.Sprintf("https://h%d/x", 990+i%2), transport: echo}))).To(Succeed())
+	}
+	g.Expect(send(g, transport, newRequest(t, http.MethodGet, "https://h936/x", nil))).To(Equal("https://h991/x"))
+
+	// The clients of both keep their latest servers.
+	next := NewTransport(&fakeBackend{server: "https://n", transport: echo})
+	for i := range 1000 {
+		g.Expect(next.Switch(NewTransport(&fakeBackend{server: fmt.Sprintf("https://n%d", i), transport: echo}))).To(Succeed())
+	}
+	g.Expect(transport.Switch(next)).To(Succeed())
+	for _, known := range []string{"https://h991/x", "https://h999/x", "https://n999", "https://n980"} {
+		g.Expect(send(g, transport, newRequest(t, http.MethodGet, known, nil))).To(Equal("https://n999"))
+	}
+}
+
+func TestSwitchChain(t *testing.T) {
+	g := NewWithT(t)
+	first := NewTransport(&fakeBackend{server: "https://c", transport: echo})
+	backend := first.Backend()
+	client := clientOf(first)
+	chain := []*Transport{first}
+	for range 1000 {
+		next := NewTransport(&fakeBackend{server: "https://b", transport: echo})
+		g.Expect(next.Switch(chain[len(chain)-1])).To(Succeed())
+		chain = append(chain, next)
+	}
+	last := chain[len(chain)-1]
+	g.Expect(send(g, client, newRequest(t, http.MethodGet, "https://c/", nil))).To(Equal("https://c/"))
+	for _, t := range chain[:len(chain)-1] {
+		g.Expect(t.current.Load().owner).To(BeIdenticalTo(last))
+	}
+	first.end(backend, errdefs.ErrClosed)
+	g.Expect(fail(client, newRequest(t, http.MethodGet, "https://c/", nil))).To(MatchError(errdefs.ErrClosed))
+}
+
+func TestSwitchAmongMany(t *testing.T) {
+	for range 20 {
+		var transports []*Transport
+		for range 8 {
+			transports = append(transports, NewTransport(&fakeBackend{server: "https://c", transport: echo}))
+		}
+		var group sync.WaitGroup
+		for i, transport := range transports {
+			client := clientOf(transport)
+			group.Go(func() {
+				for j := range transports {
+					_ = transport.Switch(transports[(i+j)%len(transports)]) // it may have been taken over
+					resp, err := client.RoundTrip(newRequest(t, http.MethodGet, "https://c/", nil))
+					if err != nil {
+						t.Error(err)
+						continue
+					}
+					_ = resp.Body.Close()
+				}
+			})
+		}
+		group.Wait()
+		live := 0
+		for _, transport := range transports {
+			if transport.live() == transport {
+				live++
+			}
+		}
+		if live != 1 {
+			t.Errorf("%d transports have not been taken over, want 1", live)
+		}
 	}
 }
 
@@ -295,21 +382,63 @@ func TestClientTransport(t *testing.T) {
 		want any
 	}{
 		{"with the same TLS settings", "same", nil},
-		{"with other TLS settings", "other", errdefs.ErrReleased},
+		{"with other TLS settings", "other", errOtherTLS},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			g := NewWithT(t)
 			unused := roundTripper(func(*http.Request) (*http.Response, error) { return nil, errors.New("not to be used") })
 			transport := NewTransport(&fakeBackend{server: "https://a", transport: unused, tls: "same"})
-			client := transport.Wrapper(transport.Backend(), nil)(echo)
+			client := transport.Wrapper(transport.Backend(), nil, false)(echo)
 			g.Expect(send(g, client, newRequest(t, http.MethodGet, "https://a/", nil))).To(Equal("https://a/"))
 			g.Expect(transport.Switch(NewTransport(&fakeBackend{server: "https://b", transport: unused, tls: tc.tls}))).To(Succeed())
 			req := newRequest(t, http.MethodGet, "https://a/", nil)
 			if tc.want != nil {
 				g.Expect(fail(client, req)).To(MatchError(tc.want))
-				client = transport.Wrapper(transport.Backend(), nil)(echo)
+				client = transport.Wrapper(transport.Backend(), nil, false)(echo)
 			}
 			g.Expect(send(g, client, req)).To(Equal("https://b/"))
+		})
+	}
+}
+
+func TestUpgradeIsNotRepeated(t *testing.T) {
+	for _, tc := range []struct {
+		name    string
+		upgrade bool
+		own     bool // the client has its own transport
+		want    int
+	}{
+		{"a request that reads", false, false, 2},
+		{"an upgrade", true, false, 1},
+		{"an upgrade by the client's own transport", true, true, 1},
+		{"a request by the client's own transport", false, true, 1},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			g := NewWithT(t)
+			var transport *Transport
+			sent := 0
+			base := roundTripper(func(*http.Request) (*http.Response, error) {
+				if sent++; sent == 1 {
+					g.Expect(transport.Switch(NewTransport(&fakeBackend{server: "https://b", transport: roundTripper(
+						func(*http.Request) (*http.Response, error) {
+							sent++
+							return nil, io.ErrUnexpectedEOF
+						})}))).To(Succeed())
+				}
+				return nil, io.ErrUnexpectedEOF
+			})
+			transport = NewTransport(&fakeBackend{server: "https://a", transport: base})
+			client := clientOf(transport)
+			if tc.own {
+				client = transport.Wrapper(transport.Backend(), nil, false)(base)
+			}
+			req := newRequest(t, http.MethodGet, "https://a/exec", nil)
+			if tc.upgrade {
+				req.Header.Set("Connection", "Upgrade")
+				req.Header.Set("Upgrade", "websocket")
+			}
+			g.Expect(fail(client, req)).To(MatchError(io.ErrUnexpectedEOF))
+			g.Expect(sent).To(Equal(tc.want))
 		})
 	}
 }
@@ -334,7 +463,7 @@ func TestAddedHeaders(t *testing.T) {
 				return echo(req)
 			})
 			transport := NewTransport(&fakeBackend{server: "https://a", transport: record})
-			client := transport.Wrapper(transport.Backend(), own)(&http.Transport{})
+			client := transport.Wrapper(transport.Backend(), own, false)(&http.Transport{})
 			if tc.switched {
 				g.Expect(transport.Switch(NewTransport(&fakeBackend{server: "https://b", transport: record}))).To(Succeed())
 			}
@@ -349,7 +478,7 @@ func TestAddedHeaders(t *testing.T) {
 
 func TestPrintedClientHasNoSecret(t *testing.T) {
 	transport := NewTransport(&fakeBackend{server: "https://a"})
-	client := transport.Wrapper(transport.Backend(), http.Header{"Authorization": {"Bearer s3cret"}})(&http.Transport{})
+	client := transport.Wrapper(transport.Backend(), http.Header{"Authorization": {"Bearer s3cret"}}, false)(&http.Transport{})
 	for _, format := range []string{"%v", "%+v", "%#v", "%s"} {
 		NewWithT(t).Expect(fmt.Sprintf(format, client)).NotTo(ContainSubstring("s3cret"))
 	}
@@ -402,7 +531,7 @@ func newRequest(t *testing.T, method, url string, body io.Reader) *http.Request 
 // clientOf returns a client of a Transport, or the http.RoundTripper itself.
 func clientOf(transport any) http.RoundTripper {
 	if t, ok := transport.(*Transport); ok {
-		return t.Wrapper(t.Backend(), nil)(&http.Transport{})
+		return t.Wrapper(t.Backend(), nil, false)(&http.Transport{})
 	}
 	return transport.(http.RoundTripper)
 }
