@@ -39,7 +39,10 @@ type staticBackend struct {
 // (Transport, WrapTransport, Dial) has a fingerprint that no other one has.
 //
 // RESTConfig has no BearerTokenFile, AuthProvider and ExecProvider: the Access
-// uses them.
+// uses them. Requests to other hosts, as after a redirect, fail with ErrDenied.
+//
+// A Transport of the configuration, which others may use too, keeps its idle
+// connections after Switch and Release. What is under way ends by its context.
 func FromRESTConfig(config *rest.Config) *Access {
 	config = rest.CopyConfig(config)
 	server := takeUserInfo(config)
@@ -85,7 +88,6 @@ func (s *staticBackend) Server() (*url.URL, error) {
 // Connect implements authn.Backend.
 func (s *staticBackend) Connect() (*authn.Connections, error) {
 	conns := authn.NewConnections(s.original.Dial)
-	conns.Shared = s.original.Transport != nil
 	config := rest.CopyConfig(s.original)
 	config.UserAgent = "" // clients have their own
 	config.Dial = conns.Dial
@@ -97,6 +99,9 @@ func (s *staticBackend) Connect() (*authn.Connections, error) {
 	var err error
 	conns.Transport, err = rest.TransportFor(config)
 	conns.Base, below = below, nil
+	if s.original.Transport != nil {
+		conns.Share(conns.Transport)
+	}
 	return conns, err
 }
 

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	. "github.com/onsi/gomega"
+	utilnet "k8s.io/apimachinery/pkg/util/net"
 	"k8s.io/client-go/rest"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
@@ -199,6 +200,47 @@ func TestStaticDialWithContext(t *testing.T) {
 	for range 3 {
 		getAll(t, client, s.URL, 1, http.StatusOK)
 		time.Sleep(20 * time.Millisecond)
+	}
+}
+
+func TestStaticTransport(t *testing.T) {
+	for name, end := range map[string]func(*testing.T, *credentials.Access){
+		"switch": func(t *testing.T, access *credentials.Access) {
+			NewWithT(t).Expect(access.Switch(kinds["static"](t, newServer(t, "Bearer b"), "b"))).To(Succeed())
+		},
+		"release": func(_ *testing.T, access *credentials.Access) { access.Release() },
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			s := newServer(t, "Bearer a")
+			own := s.Client()
+			access := credentials.FromRESTConfig(&rest.Config{Host: s.URL, BearerToken: "a", Transport: own.Transport})
+			defer access.Release()
+			client := httpClient(t, access.RESTConfig())
+			getAll(t, client, s.URL, 2, http.StatusOK)
+			watch, err := client.Get(s.URL + "/watch")
+			g.Expect(err).NotTo(HaveOccurred())
+			failed := make(chan error)
+			go func() {
+				response, err := client.Post(s.URL+"/hang", "text/plain", strings.NewReader("create"))
+				if err == nil {
+					_ = response.Body.Close()
+				}
+				failed <- err
+			}()
+			<-s.hanging
+			end(t, access)
+			err = <-failed
+			g.Expect(utilnet.IsProbableEOF(err)).To(BeTrue(), "%v", err)
+			_, err = watch.Body.Read(make([]byte, 1))
+			g.Expect(utilnet.IsProbableEOF(err)).To(BeTrue(), "%v", err)
+			g.Expect(watch.Body.Close()).To(Succeed())
+			<-s.watchEnded
+
+			status, _, err := get(own, s.URL)
+			g.Expect(err).NotTo(HaveOccurred(), "the caller's transport still works")
+			g.Expect(status).To(Equal(http.StatusUnauthorized))
+		})
 	}
 }
 

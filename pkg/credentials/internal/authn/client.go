@@ -97,7 +97,7 @@ func (c *client) RoundTrip(req *http.Request) (*http.Response, error) {
 		to := t.current.Load()
 		if to.conns == nil {
 			if to.owner != nil {
-				t = t.live()
+				t, _ = t.live()
 				continue
 			}
 			if err := t.Open(); err != nil {

@@ -27,7 +27,7 @@ type Connections struct {
 	// idle connections. May be nil.
 	Base http.RoundTripper
 
-	// Shared reports that others use Base too.
+	// Shared reports that others use Base too. See Share.
 	Shared bool
 
 	*opener

@@ -73,32 +73,37 @@ func NewTransport(backend Backend) *Transport {
 	return t
 }
 
-// live returns the Transport that has this one's backend.
-func (t *Transport) live() *Transport {
-	root, steps := t, 0
-	for owner := t.current.Load().owner; owner != nil; owner = root.current.Load().owner {
-		root, steps = owner, steps+1
-	}
-	// Let all on the way refer to the root, so that the next call is short. They
-	// have an owner: nothing else writes them.
-	for ; steps > 1; steps-- {
+// live returns the Transport that has this one's backend, and its target, which
+// has no owner.
+func (t *Transport) live() (*Transport, *target) {
+	for {
 		to := t.current.Load()
-		t.current.CompareAndSwap(to, &target{backend: to.backend, owner: root})
-		t = to.owner
+		if to.owner == nil {
+			return t, to
+		}
+		next := to.owner
+		if after := next.current.Load().owner; after != nil {
+			// Each call makes the way of the next one shorter by half. Without the
+			// lock, since only this writes a target with an owner.
+			t.current.CompareAndSwap(to, &target{backend: to.backend, owner: after})
+			next = after
+		}
+		t = next
 	}
-	return root
 }
 
 // target returns where requests go.
-func (t *Transport) target() *target { return t.live().current.Load() }
+func (t *Transport) target() *target {
+	_, to := t.live()
+	return to
+}
 
 // Backend returns the current one, also after the end.
 func (t *Transport) Backend() Backend { return t.target().backend }
 
 // Open prepares for requests.
 func (t *Transport) Open() error {
-	t = t.live()
-	to := t.current.Load()
+	t, to := t.live()
 	if to.conns != nil {
 		return nil
 	}
@@ -171,7 +176,7 @@ func (t *Transport) replace(backend Backend, next func(*target) *target) {
 	to := t.current.Load()
 	for to.owner != nil {
 		t.mu.Unlock()
-		t = t.live()
+		t, _ = t.live()
 		t.mu.Lock()
 		to = t.current.Load()
 	}
