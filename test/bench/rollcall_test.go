@@ -5,11 +5,15 @@ package bench
 
 import (
 	"context"
+	"fmt"
+	"strings"
+	"sync"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
 
+	"github.com/rollcall-dev/rollcall/pkg/inventory"
 	mcbuilder "github.com/rollcall-dev/rollcall/pkg/mc/builder"
 	mccontroller "github.com/rollcall-dev/rollcall/pkg/mc/controller"
 	"github.com/rollcall-dev/rollcall/pkg/mc/fleet"
@@ -23,11 +27,22 @@ import (
 type rollcall struct {
 	*inmemory.Inventory
 	stopManager func()
+
+	mu     sync.Mutex     // guards joined
+	joined map[string]int // how often each server has joined
+}
+
+// profile returns the server's current profile. Its name differs each time that
+// the server joins: a fleet delays a name that comes and goes often.
+func (r *rollcall) profile(c *mctest.Cluster) *inventory.Profile {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return inmemory.Profile(fmt.Sprintf("%s.%d", c.Name(), r.joined[c.Name()]), c.Name())
 }
 
 func startRollcall(tb testing.TB, home *mctest.Cluster, o observer) contender {
 	tb.Helper()
-	r := &rollcall{Inventory: inmemory.New()}
+	r := &rollcall{Inventory: inmemory.New(), joined: map[string]int{}}
 	provider, err := fleet.New(fleet.Options{Source: r, Credentials: r})
 	if err != nil {
 		tb.Fatal(err)
@@ -40,7 +55,8 @@ func startRollcall(tb testing.TB, home *mctest.Cluster, o observer) contender {
 		For(&corev1.ConfigMap{}, mcbuilder.WithPredicates(o.filter())).
 		WithOptions(mccontroller.Options{MaxConcurrentReconciles: workers}).
 		Complete(mcreconcile.Func(func(_ context.Context, req mcreconcile.Request) (ctrl.Result, error) {
-			o.reconcile(object{req.ClusterName.String(), req.Name})
+			server, _, _ := strings.Cut(req.ClusterName.String(), ".")
+			o.reconcile(object{server, req.Name})
 			return ctrl.Result{}, nil
 		}))
 	if err != nil {
@@ -50,6 +66,13 @@ func startRollcall(tb testing.TB, home *mctest.Cluster, o observer) contender {
 	return r
 }
 
-func (r *rollcall) join(c *mctest.Cluster)  { r.Add(c) }
-func (r *rollcall) leave(c *mctest.Cluster) { r.Remove(c) }
+func (r *rollcall) join(c *mctest.Cluster) {
+	r.mu.Lock()
+	r.joined[c.Name()]++
+	r.mu.Unlock()
+	r.Connect(c.Name(), c.Config())
+	r.Put(r.profile(c))
+}
+
+func (r *rollcall) leave(c *mctest.Cluster) { r.Delete(r.profile(c)) }
 func (r *rollcall) stop()                   { r.stopManager() }

@@ -107,8 +107,13 @@ func (i *Inventory) Add(clusters ...*mctest.Cluster) {
 // Remove removes clusters. Their configs stay.
 func (i *Inventory) Remove(clusters ...*mctest.Cluster) {
 	for _, c := range clusters {
-		i.events <- func(sink inventory.Sink) { sink.Remove(inventory.KeyOf(ProfileOf(c))) }
+		i.Delete(ProfileOf(c))
 	}
+}
+
+// Delete removes a profile.
+func (i *Inventory) Delete(p *inventory.Profile) {
+	i.events <- func(sink inventory.Sink) { sink.Remove(inventory.KeyOf(p)) }
 }
 
 // ProfileOf returns a cluster's profile, whose server is the cluster's name.
