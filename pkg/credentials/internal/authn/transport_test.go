@@ -373,39 +373,3 @@ func TestOpenIsTriedAgain(t *testing.T) {
 	backend.fault = nil
 	g.Expect(send(g, transport, newRequest(t, http.MethodGet, "https://a/", nil))).To(Equal("https://a/"))
 }
-
-func newRequest(t *testing.T, method, url string, body io.Reader) *http.Request {
-	t.Helper()
-	req, err := http.NewRequestWithContext(t.Context(), method, url, body)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return req
-}
-
-// clientOf returns a client of a Transport, or the http.RoundTripper itself.
-func clientOf(transport any) http.RoundTripper {
-	if t, ok := transport.(*Transport); ok {
-		return t.Wrapper(t.Backend(), nil, false)(&http.Transport{})
-	}
-	return transport.(http.RoundTripper)
-}
-
-// fail returns the error of a request.
-func fail(transport any, req *http.Request) error {
-	resp, err := clientOf(transport).RoundTrip(req)
-	if err == nil {
-		_ = resp.Body.Close()
-	}
-	return err
-}
-
-// send returns the body of the response.
-func send(g *WithT, transport any, req *http.Request) string {
-	resp, err := clientOf(transport).RoundTrip(req)
-	g.Expect(err).NotTo(HaveOccurred())
-	body, err := io.ReadAll(resp.Body)
-	g.Expect(err).NotTo(HaveOccurred())
-	g.Expect(resp.Body.Close()).To(Succeed())
-	return string(body)
-}
