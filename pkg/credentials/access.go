@@ -31,6 +31,7 @@ type backend interface {
 	describe() description
 	config() *rest.Config
 	portable() *rest.Config
+	clone() backend
 }
 
 // description is what an Access shows of its backend.
@@ -70,9 +71,15 @@ func (a *Access) Fingerprint() string { return a.backend().describe().fingerprin
 // without the client certificate that was there, makes requests fail. Requests
 // fail with an *Error, and after Release with ErrReleased, without being sent.
 //
-// Clients that make connections of their own, as for "exec" and "port-forward"
-// into pods, get the token, but no client certificate from a plugin. Release
-// does not close their connections.
+// A Transport that the caller sets is kept: its requests get the credential. Set
+// wrappers with Wrap: to assign WrapTransport removes the credential.
+//
+// Clients that make connections of their own, as for "exec" and "port-forward" into
+// pods, get the address, the authorities, the token and the client certificate of the
+// moment, also those made of a copy from before a Switch. Their requests fail if the
+// proxy has changed since that copy, if the TLS settings have changed since the client
+// was made, or if a plugin gives a certificate and the endpoint has neither
+// authorities nor a server name. Release does not close their connections.
 func (a *Access) RESTConfig() *rest.Config {
 	_ = a.transport.Open() // requests return the error
 	b := a.backend()
@@ -94,6 +101,13 @@ func (a *Access) PortableRESTConfig() *rest.Config { return a.backend().portable
 // not before the first request, not of a credential without an expiry, and not
 // of an Access made by FromRESTConfig. It does not block.
 func (a *Access) Expiry() (time.Time, bool) { return a.transport.Expiry() }
+
+// Clone returns another Access to the same cluster, with the same credential and the
+// same fingerprint, and with connections of its own. It must be released, unless an
+// Access was switched to it. To switch an Access to its clone replaces all of its
+// connections, for example if they are dead, although nothing has closed them. The
+// clone of a released Access can be used.
+func (a *Access) Clone() *Access { return newAccess(a.backend().clone()) }
 
 // Switch moves the clients of the Access, those made before and those to come,
 // to the endpoint of the next Access, with its TLS settings, proxy and

@@ -23,7 +23,9 @@ type AllowedCommand struct {
 	Command string
 
 	// SHA256 are digests, in hexadecimal, one of which the executable must
-	// have. It is read before each run. Default: any content.
+	// have. On Linux it is read again when the file has changed, elsewhere before
+	// each run. Changes through memory that was mapped before are not noticed:
+	// no one else may have the right to write the file. Default: any content.
 	SHA256 []string
 }
 

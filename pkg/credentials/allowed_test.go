@@ -71,6 +71,7 @@ func TestFileWithDisallowedCommand(t *testing.T) {
 	replaced(t, path, fileOf())
 	resolver := newResolver(t, credentials.Options{ProviderFile: path, AllowedCommands: []credentials.AllowedCommand{{Command: "/x"}}})
 	replaced(t, path, strings.ReplaceAll(fileOf(), "/x", "/bin/sh"))
+	settle(t, resolver)
 	access := resolve(t, resolver, profileOf("c1", clientcmdv1.Cluster{Server: "https://c1"}))
 	g.Expect(access.PortableRESTConfig().ExecProvider.Command).To(Equal("/x"))
 }

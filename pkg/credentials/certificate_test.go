@@ -10,8 +10,10 @@ import (
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/pem"
+	"fmt"
 	"math/big"
 	"net/http"
+	"strings"
 	"testing"
 	"time"
 
@@ -76,6 +78,72 @@ func TestClientCertificates(t *testing.T) {
 	g.Expect(plugin.runs()).To(HaveLen(2))
 }
 
+func TestNewCertificateKeepsRequests(t *testing.T) {
+	g := NewWithT(t)
+	plugin, server, other := newFakePlugin(t), newServer(t, "one", "two"), newServer(t, "two")
+	plugin.outputCertificate("one", future())
+	resolver := onePlugin(t, plugin)
+	client := httpClient(t, resolve(t, resolver, server.profile("c1")).RESTConfig())
+	watch, err := client.Get(server.URL + "/watch")
+	g.Expect(err).NotTo(HaveOccurred())
+	responses := make(chan error)
+	const each = 8
+	for range each {
+		go func() {
+			status, _, err := get(client, server.URL+"/slow")
+			responses <- expectOK(status, err)
+		}()
+		go func() {
+			response, err := client.Post(server.URL+"/slow", "text/plain", strings.NewReader("create"))
+			if err != nil {
+				responses <- err
+				return
+			}
+			responses <- expectOK(response.StatusCode, response.Body.Close())
+		}()
+	}
+	for range 2 * each {
+		<-server.hanging
+	}
+
+	// Another cluster with the same credential accepts only a later one.
+	plugin.outputCertificate("two", future())
+	getAll(t, httpClient(t, resolve(t, resolver, other.profile("c2")).RESTConfig()), other.URL, 1, 200)
+	g.Expect(plugin.runs()).To(HaveLen(2))
+	getAll(t, client, server.URL, 1, 200)
+	seen := server.identities()
+	g.Expect(seen[len(seen)-1]).To(Equal("two"), "new requests have the new certificate")
+	close(server.finish)
+	for range 2 * each {
+		g.Expect(<-responses).To(Succeed())
+	}
+	g.Expect(server.watchEnded).NotTo(Receive())
+	g.Expect(server.connections.Load()).To(BeEquivalentTo(2))
+	g.Expect(watch.Body.Close()).To(Succeed())
+	g.Eventually(server.connections.Load).Should(BeEquivalentTo(1), "what had the old certificate is closed")
+}
+
+func TestOldCertificateEnds(t *testing.T) {
+	g := NewWithT(t)
+	plugin, server, other := newFakePlugin(t), newServer(t, "one", "two"), newServer(t, "two")
+	plugin.outputCertificate("one", time.Now().Add(8*time.Second))
+	resolver := onePlugin(t, plugin)
+	client := httpClient(t, resolve(t, resolver, server.profile("c1")).RESTConfig())
+	watch, err := client.Get(server.URL + "/watch")
+	g.Expect(err).NotTo(HaveOccurred())
+	plugin.outputCertificate("two", future())
+	getAll(t, httpClient(t, resolve(t, resolver, other.profile("c2")).RESTConfig()), other.URL, 1, 200)
+	g.Eventually(server.watchEnded, "30s").Should(Receive())
+	g.Expect(watch.Body.Close()).To(Succeed())
+}
+
+func expectOK(status int, err error) error {
+	if err == nil && status != http.StatusOK {
+		return fmt.Errorf("status %d", status)
+	}
+	return err
+}
+
 func TestNewTokenKeepsConnections(t *testing.T) {
 	g := NewWithT(t)
 	plugin, server := newFakePlugin(t), newServer(t, "Bearer t1")
@@ -127,14 +195,14 @@ func TestSameCertificateAfterExpiry(t *testing.T) {
 			"expirationTimestamp": expiry.UTC().Format(time.RFC3339Nano),
 		}))
 	}
-	expiry := time.Now().Add(time.Second)
+	expiry := time.Now().Add(5 * time.Second)
 	output(expiry)
 	access := resolve(t, onePlugin(t, plugin), server.profile("c1"))
 	client := httpClient(t, access.RESTConfig())
 	getAll(t, client, server.URL, 1, 200)
 	server.CloseClientConnections()
 	output(future())
-	g.Eventually(time.Now, "5s").Should(BeTemporally(">", expiry))
+	g.Eventually(time.Now, "30s").Should(BeTemporally(">", expiry))
 
 	// This request makes a connection while there is no valid certificate.
 	own := access.RESTConfig()

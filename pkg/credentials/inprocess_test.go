@@ -111,7 +111,7 @@ func TestInProcessFailures(t *testing.T) {
 		text         string
 	}{
 		{"an error", named("c1"), func(context.Context) error { return errors.New("token=s3cret is sealed") }, nil,
-			credentials.ErrPluginFailed, `plugin failed: granting: exit code 1: granting: [redacted] is sealed`},
+			credentials.ErrPluginFailed, `plugin failed: granting: exit code 1: granting: token=[redacted] is sealed`},
 		{"a config that it does not understand", `{"nam":"c1"}`, nil, nil, credentials.ErrPluginFailed, `exit code 3: granting: bad request`},
 		{"a flag that it does not have", named("c1"), nil, []string{"-x"}, credentials.ErrPluginFailed, `exit code 2: granting: flag provided but not defined: -x`},
 		{"a panic", named("c1"), func(context.Context) error { panic("s3cret") }, nil, credentials.ErrPluginFailed, `panic of type string`},
@@ -240,7 +240,8 @@ func TestInProcessOutputTooLong(t *testing.T) {
 		Providers: []providerfile.Provider{{Name: "fake", Rollcall: providerfile.Extensions{InProcess: "verbose"}}},
 	})
 	_, _, err := get(httpClient(t, resolve(t, resolver, server.profile("c1")).RESTConfig()), server.URL)
-	g.Expect(err).To(MatchError(credentials.ErrInvalidOutput))
+	g.Expect(err).To(MatchError(credentials.ErrPluginFailed))
+	g.Expect(err).To(MatchError(ContainSubstring("the credential takes more than 1048576 bytes")))
 }
 
 type verbose struct{}

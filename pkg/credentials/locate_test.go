@@ -98,9 +98,7 @@ func TestMissingPluginIsLogged(t *testing.T) {
 		Logger:       funcr.New(func(_, args string) { lines = append(lines, args) }, funcr.Options{}),
 	})
 	logged := func() []string {
-		for range 3 {
-			_, _ = resolver.Resolve(t.Context(), newServer(t).profile("c1"))
-		}
+		settle(t, resolver)
 		old := lines
 		lines = nil
 		return old
@@ -166,15 +164,22 @@ func TestUpstreamFile(t *testing.T) {
 		allowed       []credentials.AllowedCommand
 		text          string // of the error
 	}{
-		{"a path relative to the working directory", "./bin/secretreader-plugin", nil, nil, ""},
-		{"a path without a dot", "bin/secretreader-plugin", nil, nil, ""},
-		{"a path that is allowed", "./bin/secretreader-plugin", nil, []credentials.AllowedCommand{{Command: plugin}}, ""},
-		{"a relative path that is allowed", "./bin/secretreader-plugin", nil, []credentials.AllowedCommand{{Command: "bin/secretreader-plugin"}}, ""},
+		{"a path relative to the working directory", "./bin/secretreader-plugin", []string{"bin"}, nil, ""},
+		{"a path without a dot", "bin/secretreader-plugin", []string{"/plugins", bin}, nil, ""},
+		{"a path into a folder below", "./bin/secretreader-plugin", []string{"."}, nil, ""},
+		{"a path that is allowed", "./bin/secretreader-plugin", []string{"bin"}, []credentials.AllowedCommand{{Command: plugin}}, ""},
+		{"a relative path that is allowed", "./bin/secretreader-plugin", []string{"bin"}, []credentials.AllowedCommand{{Command: "bin/secretreader-plugin"}}, ""},
 		{"a name", "secretreader-plugin", []string{"bin"}, nil, ""},
+		{"an absolute path", plugin, nil, nil, ""},
+		{"a path without a plugin folder", "./bin/secretreader-plugin", nil, nil,
+			`providers[0] ("fake"): execConfig.command: "./bin/secretreader-plugin" is a relative path that leads into no plugin folder: ` +
+				`set --credential-plugin-dir=bin (Options.PluginDirs), or use an absolute path`},
+		{"a path into another folder", "./bin/secretreader-plugin", []string{"bin/plugins"}, nil, "leads into no plugin folder"},
+		{"a path that leaves the plugin folder", "./bin/../bin2/secretreader-plugin", []string{"bin"}, nil, "leads into no plugin folder"},
 		{"a name without a plugin folder", "secretreader-plugin", nil, nil,
 			`providers[0] ("fake"): execConfig.command: "secretreader-plugin" is not a path, and there is no plugin folder to find it in: ` +
-				`set --credential-plugin-dir (Options.PluginDirs), or use a path`},
-		{"a path that is not allowed", "./bin/secretreader-plugin", nil, []credentials.AllowedCommand{{Command: "secretreader-plugin"}},
+				`set --credential-plugin-dir (Options.PluginDirs), or use an absolute path`},
+		{"a path that is not allowed", "./bin/secretreader-plugin", []string{"bin"}, []credentials.AllowedCommand{{Command: "secretreader-plugin"}},
 			"is not among the allowed commands"},
 	} {
 		t.Run(test.name, func(t *testing.T) {

@@ -56,19 +56,9 @@ func (m *managedBackend) Server() (*url.URL, error) { return url.Parse(m.endpoin
 
 // Connect implements authn.Backend.
 func (m *managedBackend) Connect() (*authn.Connections, error) {
-	tlsConfig := &tls.Config{
-		MinVersion:         tls.VersionTLS12,
-		ServerName:         m.endpoint.ServerName,
-		InsecureSkipVerify: m.endpoint.Insecure, // only if the provider allows it
-		GetClientCertificate: func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
-			// The request has obtained it, unless it has its own authorization
-			// and needs none.
-			return m.auth.Certificate(), nil
-		},
-	}
-	if len(m.endpoint.CAData) > 0 {
-		tlsConfig.RootCAs = x509.NewCertPool()
-		tlsConfig.RootCAs.AppendCertsFromPEM(m.endpoint.CAData)
+	tlsConfig := &tls.Config{MinVersion: tls.VersionTLS12}
+	if err := m.ConfigureTLS(tlsConfig); err != nil {
+		return nil, err
 	}
 	conns := authn.NewConnections(nil)
 	conns.Base = utilnet.SetTransportDefaults(&http.Transport{
@@ -83,6 +73,26 @@ func (m *managedBackend) Connect() (*authn.Connections, error) {
 	return conns, nil
 }
 
+// ConfigureTLS implements authn.Backend.
+func (m *managedBackend) ConfigureTLS(config *tls.Config) error {
+	config.ServerName = m.endpoint.ServerName
+	config.InsecureSkipVerify = m.endpoint.Insecure // only if the provider allows it
+	config.RootCAs, config.Certificates = nil, nil
+	if len(m.endpoint.CAData) > 0 {
+		config.RootCAs = x509.NewCertPool()
+		config.RootCAs.AppendCertsFromPEM(m.endpoint.CAData)
+	}
+	config.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
+		// The request has obtained it, unless it has its own authorization and needs
+		// none.
+		return m.auth.Certificate(), nil
+	}
+	return nil
+}
+
+// Proxy implements authn.Backend.
+func (m *managedBackend) Proxy() string { return m.endpoint.ProxyURL }
+
 // Acquire implements authn.Backend.
 func (m *managedBackend) Acquire(t *authn.Transport) (_ *authn.Authenticator, err error) {
 	m.auth, err = m.resolver.pool.Acquire(m.runKey, m, t, m.source)
@@ -92,12 +102,16 @@ func (m *managedBackend) Acquire(t *authn.Transport) (_ *authn.Authenticator, er
 // source returns how the credential is obtained. It does not hold the backend,
 // which may be released before the Authenticator is.
 func (m *managedBackend) source() *authn.Source {
-	runner, invocation, series := m.resolver.runner, m.invocation, metrics.hold(m.provider)
+	runner, provider, invocation, series := m.resolver.runner, m.provider, m.invocation, metrics.hold(m.provider)
+	var last *authn.Credential // there is one run at a time
 	return &authn.Source{
 		Obtain: func(ctx context.Context) (*authn.Credential, error) {
 			ended := series.finished
-			c, err := runner.Run(ctx, invocation, func() { ended = series.started() })
+			c, err := runner.Run(ctx, provider, invocation, last, func() { ended = series.started() })
 			ended(err)
+			if err == nil {
+				last = c
+			}
 			if failed, ok := errors.AsType[*execplugin.RunError](err); ok {
 				err = (*RunError)(failed)
 			}
@@ -143,6 +157,13 @@ func (m *managedBackend) config() *rest.Config {
 		config.Proxy = m.endpoint.proxy()
 	}
 	return config
+}
+
+func (m *managedBackend) clone() backend {
+	return &managedBackend{
+		resolver: m.resolver, profile: m.profile, provider: m.provider,
+		endpoint: m.endpoint, invocation: m.invocation, runKey: m.runKey, digest: m.digest,
+	}
 }
 
 func (m *managedBackend) portable() *rest.Config {

@@ -61,7 +61,7 @@ func newCollector() *collector {
 		}, []string{"provider", "outcome"}),
 		duration: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name:    "rollcall_credentials_run_duration_seconds",
-			Help:    "Duration of the runs of a provider's plugin in seconds, not counting the wait while MaxConcurrentRuns plugins run.",
+			Help:    "Duration of the runs of a provider's plugin in seconds, not counting the wait for a slot, see MaxConcurrentRuns.",
 			Buckets: []float64{0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30},
 		}, []string{"provider"}),
 		providers: map[string]*providerMetrics{},

@@ -141,6 +141,7 @@ func TestSeriesOfRemovedProvider(t *testing.T) {
 	access = resolve(t, resolver, server.profile("c1"))
 	getAll(t, httpClient(t, access.RESTConfig()), server.URL, 1, 200)
 	replaced(t, path, file("other"))
+	settle(t, resolver)
 	_, err := resolver.Resolve(t.Context(), profileOf("c1", clientcmdv1.Cluster{Server: "https://c1"}))
 	g.Expect(errors.Is(err, credentials.ErrNoProvider)).To(BeTrue())
 	g.Expect(series(t, "obtained_total")).To(Equal(map[string]float64{"fake/success": 2}), "it is still in use")

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -22,9 +23,10 @@ import (
 // Options configure a Resolver. Each field has a default.
 type Options struct {
 	// ProviderFile is the path of a provider file (KEP-5339), see package
-	// providerfile. Resolve reads it and uses its changes at once; NotifyChange
-	// reports them. A version that is invalid is logged, and the previous one is
-	// kept. Default: none.
+	// providerfile. Resolve reads it, and NotifyChange reports its changes. A
+	// version is used when the file has not changed for 0.4 s, also by New, which
+	// waits for that. One that is invalid is logged, and the previous one is kept.
+	// Default: none.
 	ProviderFile string
 
 	// Providers are used besides those of the file, and before them. One of the
@@ -32,9 +34,9 @@ type Options struct {
 	Providers []providerfile.Provider
 
 	// PluginDirs are the folders, in order, that have the commands without a
-	// path. A relative one is taken from the working directory at the time of
-	// New, as is a relative command. Default: none, so that all commands must be
-	// paths.
+	// path. A command that is a relative path must lead into one of them. Relative
+	// folders and commands start at the working directory at the time of New.
+	// Default: none, so that all commands must be absolute paths.
 	PluginDirs []string
 
 	// AllowedCommands are the plugins that may be run as processes. A provider
@@ -54,8 +56,14 @@ type Options struct {
 	// children. Default: 30 s.
 	Timeout time.Duration
 
-	// MaxConcurrentRuns is how many plugins the resolver runs at the same time.
-	// Others wait, which does not count towards their Timeout. Default: 8.
+	// MaxConcurrentRuns is how many plugins the resolver runs at the same time
+	// for each provider, so that none waits for the plugin of another. Others
+	// wait, which does not count towards their Timeout: those that have succeeded
+	// before come first, and those that hung the last time come last. So that
+	// plugins which hang leave slots for the rest, first runs get three quarters
+	// of the slots, and runs after one that hung a quarter, or half while the
+	// previous credential is valid; each at least one. With fewer than 4, not all
+	// of them differ. Default: 8.
 	MaxConcurrentRuns int
 
 	// RefreshInterval is after how long a credential without an expiry is
@@ -75,15 +83,21 @@ const (
 	defaultRefreshInterval   = 5 * time.Minute
 )
 
-// AddFlags registers the flags --clusterprofile-provider-file, whose name
-// KEP-5339 defines, --credential-plugin-dir and --credential-plugin-allow. The
-// latter two may be repeated. The defaults are the current values of the
+// AddFlags registers the flag --clusterprofile-provider-file, whose name KEP-5339
+// defines, and those of AddPluginFlags. The defaults are the current values of the
 // options; the first use of a flag replaces them.
 func (o *Options) AddFlags(fs *flag.FlagSet) {
 	fs.StringVar(&o.ProviderFile, "clusterprofile-provider-file", o.ProviderFile,
 		"`path` of the file that defines the credential plugins for the access providers of ClusterProfiles")
+	o.AddPluginFlags(fs)
+}
+
+// AddPluginFlags registers the flags --credential-plugin-dir and
+// --credential-plugin-allow, for programs that have a flag for the provider file
+// already. Both may be repeated. The defaults are as with AddFlags.
+func (o *Options) AddPluginFlags(fs *flag.FlagSet) {
 	fs.Var(&listFlag[string]{list: &o.PluginDirs, parse: parseDir}, "credential-plugin-dir",
-		"`folder` with the credential plugins that have no path; may be repeated")
+		"`folder` with the credential plugins whose commands are not absolute paths; may be repeated")
 	fs.Var(&listFlag[AllowedCommand]{list: &o.AllowedCommands, parse: parseAllowedCommand}, "credential-plugin-allow",
 		"`command` of a credential plugin that may be run, as command or command@sha256:digest; may be repeated (default any)")
 }
@@ -94,6 +108,17 @@ func parseDir(dir string) (string, error) {
 	}
 	return dir, nil
 }
+
+// String returns the options without the arguments and variables of the providers,
+// which may contain secrets.
+func (o Options) String() string {
+	return fmt.Sprintf("provider file %q, providers %v, plugin folders %q, allowed commands %v, %d plugins in this process, "+
+		"timeout %s, %d concurrent runs, refresh interval %s",
+		o.ProviderFile, o.Providers, o.PluginDirs, o.AllowedCommands, len(o.Plugins), o.Timeout, o.MaxConcurrentRuns, o.RefreshInterval)
+}
+
+// Format implements fmt.Formatter: every verb prints what String returns.
+func (o Options) Format(state fmt.State, _ rune) { _, _ = io.WriteString(state, o.String()) }
 
 // listFlag is a flag.Value that may be repeated. Its zero value must be usable
 // too, since package flag creates one to compare it with a default.
@@ -166,6 +191,15 @@ func (o Options) complete() (_ Options, plugins map[string]func() plugin.Plugin,
 		return fail("%w", err)
 	}
 	return o, plugins, nil
+}
+
+// isInPluginDir reports whether the absolute path is in a plugin folder, or in a
+// folder below.
+func (o *Options) isInPluginDir(path string) bool {
+	return slices.ContainsFunc(o.PluginDirs, func(dir string) bool {
+		relative, err := filepath.Rel(dir, path)
+		return err == nil && filepath.IsLocal(relative)
+	})
 }
 
 // pluginsByName calls each function once, for the name.

@@ -28,6 +28,8 @@ func TestPortableConfigAcceptsSameOutput(t *testing.T) {
 		{name: "a client certificate", output: execCredential(v1, status{"clientCertificateData": certificate, "clientKeyData": key}), works: true},
 		{name: "a token and a client certificate", output: execCredential(v1, status{"token": "t1", "clientCertificateData": certificate, "clientKeyData": key}), works: true},
 		{name: "an unknown field", output: execCredential(v1, status{"token": "t1", "colour": "red"}), works: true},
+		{name: "fields in another case", output: `{"kind":"ExecCredential","apiVersion":"` + v1 + `","status":{"Token":"t1"}}`},
+		{name: "another field in another case", output: execCredential(v1, status{"token": "t1", "Token": "t2"}), works: true},
 		{name: "nothing"},
 		{name: "no JSON", output: "token: t1"},
 		{name: "another kind", output: `{"kind":"Pod","apiVersion":"v1"}`},

@@ -120,6 +120,8 @@ func TestProfileArgsAndEnvVars(t *testing.T) {
 		{"arguments that are no strings are refused", appendArgs, "", `["x",1]`, ``, "", "", credentials.ErrInvalidProfile},
 		{"arguments that are null are refused", appendArgs, "", `["x",null]`, ``, "", "", credentials.ErrInvalidProfile},
 		{"another field beside args is refused", appendArgs, "", `{"args":[],"more":[]}`, ``, "", "", credentials.ErrInvalidProfile},
+		{"args given twice are refused", appendArgs, "", `{"args":["x"],"args":["y"]}`, ``, "", "", credentials.ErrInvalidProfile},
+		{"a variable given twice is refused", "", ifNot, ``, `{"C":"1","C":"2"}`, "", "", credentials.ErrInvalidProfile},
 		{"a single string is refused", appendArgs, "", `"x"`, ``, "", "", credentials.ErrInvalidProfile},
 		{"an argument with a NUL is refused", appendArgs, "", `["x\u0000y"]`, ``, "", "", credentials.ErrInvalidProfile},
 		{"variables that are no strings are refused", "", ifNot, ``, `{"C":1}`, "", "", credentials.ErrInvalidProfile},

@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"path/filepath"
 	"slices"
@@ -92,17 +93,22 @@ func New(options Options) (*Resolver, error) {
 }
 
 // check makes the provider's command absolute if it is a path. It refuses plugins
-// that could not be found, or must not be run.
+// that could not be found, or must not be run: the working directory alone does not
+// make a program one.
 func (r *Resolver) check(provider *providerfile.Provider, plugins []string) error {
 	var faults []error
 	fault := func(format string, args ...any) { faults = append(faults, fmt.Errorf(format, args...)) }
 	exec := provider.ExecConfig
-	if rules.IsPath(exec.Command) && !filepath.IsAbs(exec.Command) {
-		exec.Command = filepath.Join(r.options.workDir, exec.Command)
+	if command := exec.Command; rules.IsPath(command) && !filepath.IsAbs(command) {
+		exec.Command = filepath.Join(r.options.workDir, command)
+		if !r.options.isInPluginDir(exec.Command) {
+			fault("execConfig.command: %q is a relative path that leads into no plugin folder: "+
+				"set --credential-plugin-dir=%s (Options.PluginDirs), or use an absolute path", command, filepath.Dir(command))
+		}
 	}
 	if needsPluginDir(provider) && len(r.options.PluginDirs) == 0 {
 		fault("execConfig.command: %q is not a path, and there is no plugin folder to find it in: "+
-			"set --credential-plugin-dir (Options.PluginDirs), or use a path", exec.Command)
+			"set --credential-plugin-dir (Options.PluginDirs), or use an absolute path", exec.Command)
 	}
 	if _, allowed := r.allowed.digests(exec.Command); !allowed && exec.Command != "" {
 		fault("execConfig.command: %w: %q is not among the allowed commands", ErrDenied, exec.Command)
@@ -134,10 +140,11 @@ func (r *Resolver) accepted(file *providerfile.File) {
 	}
 }
 
-// Resolve implements Method. It uses the first provider that the profile lists
-// under status.accessProviders or the deprecated status.credentialProviders. It
-// runs no plugin and reads only the provider file. Its errors are an *Error
-// around ErrNoProvider, ErrInvalidProfile, ErrDenied or ErrClosed.
+// Resolve implements Method. It uses the first provider of the file that the profile lists
+// under status.accessProviders or the deprecated status.credentialProviders. If
+// the profile must not use that one, it gets no other. Resolve runs no plugin and
+// reads only the provider file. Its errors are an *Error around ErrNoProvider,
+// ErrInvalidProfile, ErrDenied or ErrClosed.
 func (r *Resolver) Resolve(ctx context.Context, profile *inventory.Profile) (*Access, error) {
 	key := inventory.KeyOf(profile)
 	if err := ctx.Err(); err != nil {
@@ -149,6 +156,9 @@ func (r *Resolver) Resolve(ctx context.Context, profile *inventory.Profile) (*Ac
 	provider, offered, err := choose(r.currentProviders(), profile)
 	if err != nil {
 		return nil, &Error{Profile: key, Err: err}
+	}
+	if err := checkBinding(provider, profile); err != nil {
+		return nil, &Error{Profile: key, Provider: provider.Name, Err: err}
 	}
 	e, err := newEndpoint(&offered.Cluster, provider)
 	if err != nil {
@@ -162,10 +172,10 @@ func (r *Resolver) Resolve(ctx context.Context, profile *inventory.Profile) (*Ac
 	return newManagedAccess(r, key, provider.Name, e, invocation), nil
 }
 
-// NotifyChange implements ChangeNotifier: the function is called at most two
-// seconds after the entries of the provider file have changed, by a goroutine
-// that ends with the context or the Resolver. An invalid version of the file is
-// logged and is not a change.
+// NotifyChange implements ChangeNotifier: the function is called about a second
+// after the entries of the provider file have changed, at the latest, by a
+// goroutine that ends with the context or the Resolver. An invalid version of the
+// file is logged and is not a change.
 func (r *Resolver) NotifyChange(ctx context.Context, changed func()) {
 	if r.file == nil {
 		return
@@ -196,7 +206,24 @@ func (r *Resolver) currentProviders() []providerfile.Provider {
 	return slices.Concat(r.providers, r.file.File().Providers)
 }
 
-// choose returns the first provider that the profile lists, and the profile's
+// String returns the names of the providers. It does not read the provider file.
+func (r *Resolver) String() string {
+	providers := r.providers
+	if r.file != nil {
+		providers = slices.Concat(providers, r.file.Current().Providers)
+	}
+	names := make([]string, len(providers))
+	for i := range providers {
+		names[i] = providers[i].Name
+	}
+	return "resolver of the providers " + quoted(names)
+}
+
+// Format implements fmt.Formatter: every verb prints what String returns, since
+// the providers' arguments and variables may contain secrets.
+func (r *Resolver) Format(state fmt.State, _ rune) { _, _ = io.WriteString(state, r.String()) }
+
+// choose returns the first provider of the file that the profile lists, and the profile's
 // access provider of that name.
 func choose(providers []providerfile.Provider, profile *inventory.Profile) (*providerfile.Provider, *inventory.AccessProvider, error) {
 	offers := inventory.AccessProviders(profile)

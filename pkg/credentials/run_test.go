@@ -61,6 +61,9 @@ func TestInvalidOutput(t *testing.T) {
 		{"an invalid key", execCredential(v1, map[string]string{"clientCertificateData": "s3cret", "clientKeyData": "s3cret"}), credentials.ErrInvalidOutput, "not a certificate and its key"},
 		{"a token that has expired", execCredential(v1, map[string]string{"token": "s3cret", "expirationTimestamp": "2001-02-03T04:05:06Z"}), credentials.ErrExpired, "expired at 2001-02-03T04:05:06Z"},
 		{"an invalid time", execCredential(v1, map[string]string{"token": "t", "expirationTimestamp": "s3cret"}), credentials.ErrInvalidOutput, "a field has a value that cannot be read"},
+		{"fields in another case", `{"kind":"ExecCredential","apiVersion":"` + v1 + `","status":{"Token":"s3cret"}}`, credentials.ErrInvalidOutput, "neither a token nor a client certificate"},
+		{"a token that is given twice", `{"kind":"ExecCredential","apiVersion":"` + v1 + `","status":{"token":"t1","token":"s3cret"}}`, credentials.ErrInvalidOutput, "a field is given twice"},
+		{"a second answer", execCredential(v1, token) + `{"s3cret":1}`, credentials.ErrInvalidOutput, "not JSON, at byte"},
 		{"too much", strings.Repeat(" ", 1<<20) + execCredential(v1, token), credentials.ErrInvalidOutput, "more than 1048576 bytes"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -184,57 +187,46 @@ func TestCanceledRequestKeepsTheRun(t *testing.T) {
 
 func TestMaxConcurrentRuns(t *testing.T) {
 	g := NewWithT(t)
-	plugins := []*fakePlugin{newFakePlugin(t), newFakePlugin(t), newFakePlugin(t)}
-	server := newServer(t, "Bearer t1")
-	var providers []providerfile.Provider
-	for i, plugin := range plugins {
-		plugin.output("t1", future())
-		plugin.shut()
-		provider := plugin.provider()
-		provider.Name = []string{"a", "b", "c"}[i]
-		providers = append(providers, provider)
-	}
-	resolver := newResolver(t, credentials.Options{Providers: providers, MaxConcurrentRuns: 2})
+	plugin, server := newFakePlugin(t), newServer(t, "Bearer t1")
+	plugin.output("t1", future())
+	plugin.shut()
+	resolver := newResolver(t, credentials.Options{Providers: distinct(plugin, "fake"), MaxConcurrentRuns: 3})
 	var requests sync.WaitGroup
-	for _, provider := range providers {
-		profile := server.profile("c1")
-		profile.Status.AccessProviders[0].Name = provider.Name
-		client := httpClient(t, resolve(t, resolver, profile).RESTConfig())
+	for _, name := range []string{"a", "b", "c"} {
+		client := httpClient(t, resolve(t, resolver, server.profile("c1", extension(configExtension, named(name)))).RESTConfig())
 		requests.Go(func() { getAll(t, client, server.URL, 1, 200) })
 	}
-	running := func() (n int) {
-		for _, plugin := range plugins {
-			n += len(plugin.runs())
-		}
-		return n
-	}
-	g.Eventually(running).Should(Equal(2))
+	running := func() int { return len(plugin.runs()) }
+	g.Eventually(running).Should(Equal(2), "the third slot is for renewals")
 	g.Consistently(running, "100ms").Should(Equal(2))
-	// Whichever is open lets the third one in.
-	for _, plugin := range plugins {
-		requests.Go(plugin.open)
-	}
+	plugin.open() // for those that wait, and the third one has no gate
 	requests.Wait()
 	g.Expect(running()).To(Equal(3))
 }
 
+// distinct returns providers whose plugin runs once for each profile's config.
+func distinct(plugin *fakePlugin, names ...string) []providerfile.Provider {
+	var providers []providerfile.Provider
+	for _, name := range names {
+		provider := plugin.provider()
+		provider.Name, provider.ExecConfig.ProvideClusterInfo = name, true
+		providers = append(providers, provider)
+	}
+	return providers
+}
+
 func TestWaitForSlotIsNoFailure(t *testing.T) {
 	g := NewWithT(t)
-	slow, quick, server := newFakePlugin(t), newFakePlugin(t), newServer(t, "Bearer t1", "Bearer t2")
-	slow.output("t1", future())
-	slow.shut()
-	quick.output("t2", future())
-	providers := []providerfile.Provider{slow.provider(), quick.provider()}
-	providers[0].Name, providers[1].Name = "slow", "quick"
-	resolver := newResolver(t, credentials.Options{Providers: providers, MaxConcurrentRuns: 1})
-	clientOf := func(provider string) *http.Client {
-		profile := server.profile(provider)
-		profile.Status.AccessProviders[0].Name = provider
-		return httpClient(t, resolve(t, resolver, profile).RESTConfig())
+	plugin, server := newFakePlugin(t), newServer(t, "Bearer t1")
+	plugin.output("t1", future())
+	plugin.shut()
+	resolver := newResolver(t, credentials.Options{Providers: distinct(plugin, "fake"), MaxConcurrentRuns: 1})
+	clientOf := func(name string) *http.Client {
+		return httpClient(t, resolve(t, resolver, server.profile(name, extension(configExtension, named(name)))).RESTConfig())
 	}
 	var patient sync.WaitGroup
 	patient.Go(func() { getAll(t, clientOf("slow"), server.URL, 1, 200) })
-	g.Eventually(func() int { return len(slow.runs()) }).Should(Equal(1))
+	g.Eventually(func() int { return len(plugin.runs()) }).Should(Equal(1))
 
 	// Its request waits for longer than it takes to blame a plugin that runs.
 	client := clientOf("quick")
@@ -247,7 +239,7 @@ func TestWaitForSlotIsNoFailure(t *testing.T) {
 		_ = response.Body.Close()
 	}
 	g.Expect(err).To(MatchError(context.DeadlineExceeded))
-	slow.open()
+	plugin.open()
 	patient.Wait()
 	getAll(t, client, server.URL, 1, 200)
 }

@@ -29,7 +29,7 @@ import (
 )
 
 // server is an API server that only authenticates. "/watch" never ends, "/hang"
-// never responds.
+// never responds, "/slow" responds when finish is closed.
 type server struct {
 	*httptest.Server
 
@@ -38,6 +38,7 @@ type server struct {
 	seen     []string
 
 	hanging    chan struct{} // one for each request without a response
+	finish     chan struct{}
 	watchEnded chan struct{} // one for each watch that has ended
 
 	connections atomic.Int64 // that are open
@@ -45,7 +46,7 @@ type server struct {
 
 func newServer(t testing.TB, tokens ...string) *server {
 	t.Helper()
-	s := &server{accepted: map[string]bool{}, hanging: make(chan struct{}, 100), watchEnded: make(chan struct{}, 100)}
+	s := &server{accepted: map[string]bool{}, hanging: make(chan struct{}, 100), finish: make(chan struct{}), watchEnded: make(chan struct{}, 100)}
 	s.accept(tokens...)
 	s.Server = httptest.NewUnstartedServer(s)
 	s.EnableHTTP2 = true
@@ -100,10 +101,13 @@ func (s *server) ServeHTTP(w http.ResponseWriter, request *http.Request) {
 		s.watchEnded <- struct{}{}
 		return
 	}
-	if request.URL.Path == "/hang" {
+	if request.URL.Path == "/hang" || request.URL.Path == "/slow" {
 		s.hanging <- struct{}{}
-		<-request.Context().Done()
-		return
+		select {
+		case <-request.Context().Done():
+			return
+		case <-s.finish: // no test closes it during /hang
+		}
 	}
 	_, _ = w.Write(append([]byte("hello "), body...))
 }

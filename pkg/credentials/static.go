@@ -4,6 +4,7 @@
 package credentials
 
 import (
+	"crypto/tls"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -121,6 +122,23 @@ func (s *staticBackend) Wrap(base http.RoundTripper) (http.RoundTripper, error) 
 // TLS implements authn.Backend.
 func (s *staticBackend) TLS() string { return tlsDigest(s.original) }
 
+// ConfigureTLS implements authn.Backend.
+func (s *staticBackend) ConfigureTLS(config *tls.Config) error {
+	own, err := rest.TLSConfigFor(rest.CopyConfig(s.original))
+	if err != nil {
+		return err
+	}
+	if own == nil {
+		own = &tls.Config{MinVersion: tls.VersionTLS12}
+	}
+	config.ServerName, config.InsecureSkipVerify, config.RootCAs = own.ServerName, own.InsecureSkipVerify, own.RootCAs
+	config.Certificates, config.GetClientCertificate = own.Certificates, own.GetClientCertificate
+	return nil
+}
+
+// Proxy implements authn.Backend.
+func (s *staticBackend) Proxy() string { return proxyOf(s.original) }
+
 // WrapError implements authn.Backend.
 func (s *staticBackend) WrapError(err error) error { return err }
 
@@ -135,6 +153,11 @@ func (s *staticBackend) config() *rest.Config {
 	config.AuthProvider, config.AuthConfigPersister, config.ExecProvider = nil, nil, nil
 	config.Transport, config.WrapTransport, config.Dial = nil, nil, nil
 	return config
+}
+
+func (s *staticBackend) clone() backend {
+	c := *s
+	return &c
 }
 
 func (s *staticBackend) portable() *rest.Config { return rest.CopyConfig(s.original) }
@@ -161,13 +184,21 @@ func staticFingerprint(config *rest.Config) string {
 
 // tlsDigest covers the TLS settings and the proxy.
 func tlsDigest(config *rest.Config) string {
-	var proxy string
-	if config.Proxy != nil {
-		if request, err := http.NewRequest(http.MethodGet, config.Host, nil); err == nil {
-			if u, err := config.Proxy(request); err == nil && u != nil {
-				proxy = u.String()
-			}
-		}
+	return fingerprint.Of(config.TLSClientConfig, proxyOf(config))
+}
+
+// proxyOf returns the URL of the configuration's own proxy, or "".
+func proxyOf(config *rest.Config) string {
+	if config.Proxy == nil {
+		return ""
 	}
-	return fingerprint.Of(config.TLSClientConfig, proxy)
+	request, err := http.NewRequest(http.MethodGet, config.Host, nil)
+	if err != nil {
+		return ""
+	}
+	u, err := config.Proxy(request)
+	if err != nil || u == nil {
+		return ""
+	}
+	return u.String()
 }

@@ -21,9 +21,6 @@ func FuzzReason(f *testing.F) {
 		if strings.ContainsFunc(reason, func(r rune) bool { return !unicode.IsPrint(r) }) {
 			t.Errorf("control characters in %q", reason)
 		}
-		if secretLike.MatchString(reason) {
-			t.Errorf("a word as long as a token in %q", reason)
-		}
 	})
 }
 

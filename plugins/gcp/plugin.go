@@ -64,6 +64,7 @@ type Plugin struct {
 var (
 	_ plugin.Flagger   = &Plugin{}
 	_ plugin.Describer = &Plugin{}
+	_ plugin.Exampler  = &Plugin{}
 	_ plugin.Explainer = &Plugin{}
 )
 
@@ -98,6 +99,14 @@ A CHAIN is a service account, preceded by its delegates and separated by commas:
 each account impersonates the one after it.
 
 Keep profileSourcedCLIArgsPolicy at Ignore, so that no profile can set flags.`
+}
+
+// Example implements plugin.Exampler.
+func (p *Plugin) Example() string {
+	return `
+# Print whose token would be requested, without requesting it
+KUBERNETES_EXEC_INFO='{"kind":"ExecCredential","apiVersion":"client.authentication.k8s.io/v1","spec":{"interactive":false}}' \
+  mc-credential-gcp --impersonate-service-account=viewer@p1.iam.gserviceaccount.com --explain`
 }
 
 // AddFlags implements plugin.Flagger.

@@ -235,7 +235,7 @@ func TestFailuresShowNoSecret(t *testing.T) {
 			file:   (*cloud).serviceAccountKey,
 			fault:  &fault{status: 401, body: `{"error":{"status":"UNAUTHENTICATED","message":"bad ` + long + `"}}`},
 			code:   plugin.ExitFailed,
-			stderr: "status 401: UNAUTHENTICATED bad [long word]",
+			stderr: "status 401: UNAUTHENTICATED bad [redacted]",
 		},
 		{
 			name:   "a server that responds with a page",

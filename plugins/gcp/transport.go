@@ -11,7 +11,6 @@ import (
 	"io"
 	"math/rand/v2"
 	"net/http"
-	"regexp"
 	"strconv"
 	"strings"
 	"sync"
@@ -159,17 +158,14 @@ func reasonIn(body []byte) string {
 	return sanitize(code + " " + envelope.Description + " " + api.Message)
 }
 
-// secretLike matches words as long as tokens and keys.
-var secretLike = regexp.MustCompile(`[A-Za-z0-9_.+=~-]{60,}`)
-
-// sanitize returns the text of a server's error without control characters and
-// long words.
+// sanitize returns the text of a server's error on one line, without control
+// characters. The SDK redacts secrets.
 func sanitize(text string) string {
 	const limit = 400
-	words := strings.FieldsFunc(strings.ToValidUTF8(text, "?"), func(r rune) bool { return r == ' ' || !unicode.IsPrint(r) })
-	text = secretLike.ReplaceAllString(strings.Join(words, " "), "[long word]")
+	text = strings.Join(strings.FieldsFunc(strings.ToValidUTF8(text, "?"), func(r rune) bool { return r == ' ' || !unicode.IsPrint(r) }), " ")
 	if len(text) > limit {
-		text = strings.ToValidUTF8(text[:limit], "") + " …"
+		// At a space: half of a secret may not be recognised.
+		text = strings.ToValidUTF8(text[:max(0, strings.LastIndexByte(text[:limit+1], ' '))], "") + " …"
 	}
 	return text
 }

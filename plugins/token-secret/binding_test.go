@@ -52,9 +52,10 @@ func TestASecretIsForItsServer(t *testing.T) {
 		{name: "another server name", server: memberURL, change: renamed, text: "tls-server-name, which a Secret with the annotation rollcall.dev/server does not allow"},
 		{name: "another server name, with a certificate authority in the Secret", server: memberURL, ca: ca, change: renamed, text: "tls-server-name, which a Secret with the annotation rollcall.dev/server does not allow"},
 		{name: "an invalid annotation", server: "c1.example.com", text: "is not the https URL of a server"},
-		{name: "any server, without the annotation", change: elsewhere},
-		{name: "no annotation, with --require-server", args: []string{"--require-server"}, text: "the Secret has no annotation rollcall.dev/server, see --require-server"},
-		{name: "an annotation, with --require-server", server: memberURL, args: []string{"--require-server"}},
+		{name: "any server, with --any-server", change: elsewhere, args: []string{"--any-server"}},
+		{name: "another server than that of the annotation, with --any-server", server: memberURL, change: elsewhere, args: []string{"--any-server"}, text: "the Secret is for another server than the profile's"},
+		{name: "no annotation", text: "the Secret has no annotation rollcall.dev/server, see --any-server"},
+		{name: "no annotation for a client certificate", key: "tls.crt", text: "the Secret has no annotation rollcall.dev/server, see --any-server"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			g := NewWithT(t)
@@ -69,7 +70,7 @@ func TestASecretIsForItsServer(t *testing.T) {
 				test.key = "token"
 			}
 			hub := newHub(t, s)
-			code, stdout, stderr := runFor(t, profile(test.change), `{"secretRef":{"name":"c1","key":"`+test.key+`"}}`, append(test.args, "--kubeconfig="+hub)...)
+			code, stdout, stderr := runFor(t, profile(test.change), `{"secretRef":{"name":"c1","key":"`+test.key+`"}}`, append([]string{"--any-server=false", "--kubeconfig=" + hub}, test.args...)...)
 			if test.text == "" {
 				g.Expect(stderr).To(BeEmpty())
 				g.Expect(printed(t, stdout).Token).To(Equal("secret-1"))
@@ -83,13 +84,19 @@ func TestASecretIsForItsServer(t *testing.T) {
 	}
 }
 
+func TestAServerIsRequiredByDefault(t *testing.T) {
+	if tokensecret.New().AnyServer {
+		t.Error("a profile can send any token to any server")
+	}
+}
+
 func TestKubeconfigNeedsNoAnnotation(t *testing.T) {
 	g := NewWithT(t)
 	ca, _ := newCertificate(t, time.Now().Add(time.Hour))
 	hub := newHub(t, secret("clusters", "c1", map[string]string{
 		"value": kubeconfigOf(t, memberURL, []byte(ca), func(_ *clientcmdapi.Cluster, u *clientcmdapi.AuthInfo) { u.Token = "secret-1" }),
 	}))
-	_, stdout, stderr := runFor(t, plugin.Cluster{Server: memberURL, CAData: []byte(ca)}, `{"name":"c1"}`, "--require-server", "--kubeconfig="+hub)
+	_, stdout, stderr := runFor(t, plugin.Cluster{Server: memberURL, CAData: []byte(ca)}, `{"name":"c1"}`, "--any-server=false", "--kubeconfig="+hub)
 	g.Expect(stderr).To(BeEmpty())
 	g.Expect(printed(t, stdout).Token).To(Equal("secret-1"))
 }

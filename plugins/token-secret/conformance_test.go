@@ -33,7 +33,7 @@ func TestConformance(t *testing.T) {
 	hub := newHub(t, secret("clusters", "c1", map[string]string{"token": "secret-1\n"}))
 	plugintest.Run(t, plugintest.Command{
 		Path:    os.Args[0],
-		Args:    []string{"--kubeconfig=" + hub},
+		Args:    []string{"--any-server", "--kubeconfig=" + hub},
 		Env:     []string{programVariable + "=1", "GORACE=atexit_sleep_ms=0"},
 		Cluster: &plugin.Cluster{Server: "https://c1:6443", Config: json.RawMessage(`{"clusterName":"c1"}`)},
 		Secrets: []string{"hub-token"},

@@ -121,7 +121,7 @@ func checkBinding(secret *corev1.Secret, cluster *plugin.Cluster, required bool)
 	server, bound := secret.Annotations[AnnotationServer]
 	switch {
 	case !bound && required:
-		return errors.New("the Secret has no annotation " + AnnotationServer + ", see --require-server")
+		return errors.New("the Secret has no annotation " + AnnotationServer + ", see --any-server")
 	case !bound:
 		return nil
 	case address(server) == "":

@@ -19,8 +19,8 @@
 // their own server. Therefore flags limit the namespaces and Secrets to read; the
 // credential of a kubeconfig goes only to the server in the kubeconfig, with its
 // certificate authority; and other credentials go only to the server in the
-// Secret's annotation rollcall.dev/server, if it has one, which --require-server
-// demands.
+// Secret's annotation rollcall.dev/server. One without it is refused, unless the
+// flag --any-server is set.
 //
 // With --request-token, the content of the Secret never leaves the plugin, which
 // uses it to request a short-lived token from the member cluster.

@@ -33,7 +33,6 @@ func ExamplePlugin() {
 	p := tokensecret.New()
 	p.Kubeconfig = "/etc/rollcall/hub.kubeconfig"
 	p.AllowedNamespaces = []string{"clusters"}
-	p.RequireServer = true
 	fmt.Println(p.Name(), "reads Secrets in", p.AllowedNamespaces)
 	// Output:
 	// mc-credential-token-secret reads Secrets in [clusters]

@@ -92,7 +92,7 @@ func runFor(t *testing.T, cluster plugin.Cluster, config string, args ...string)
 	}
 	info := fmt.Sprintf(`{"kind":"ExecCredential","apiVersion":"client.authentication.k8s.io/v1","spec":%s}`, spec)
 	var out, errs bytes.Buffer
-	code = plugin.Run(t.Context(), tokensecret.New(), args, []string{"KUBERNETES_EXEC_INFO=" + info}, &out, &errs)
+	code = plugin.Run(t.Context(), tokensecret.New(), append([]string{"--any-server"}, args...), []string{"KUBERNETES_EXEC_INFO=" + info}, &out, &errs)
 	return code, out.String(), errs.String()
 }
 

@@ -41,10 +41,10 @@ type Plugin struct {
 	// contain a token for the hub itself, are rejected.
 	SecretSelector string
 
-	// RequireServer rejects tokens and client certificates of Secrets without
-	// AnnotationServer, so that the author of a profile cannot send them to
-	// another server.
-	RequireServer bool
+	// AnyServer accepts tokens and client certificates of Secrets without
+	// AnnotationServer. The author of a profile can then send them to any server
+	// that the caller allows. Default: they are rejected.
+	AnyServer bool
 
 	// RequestToken makes the plugin print, instead of the credential in the
 	// Secret, a short-lived token that it requests with it from the member
@@ -68,6 +68,7 @@ type Plugin struct {
 var (
 	_ plugin.Flagger   = &Plugin{}
 	_ plugin.Describer = &Plugin{}
+	_ plugin.Exampler  = &Plugin{}
 	_ plugin.Explainer = &Plugin{}
 )
 
@@ -95,9 +96,22 @@ context of a kubeconfig, whose cluster must be the profile's. {"clusterName":
 "c1"} means the token in Secret c1 of the plugin's own namespace, {"name": "c1"}
 with "namespace", "key" and "context" means a kubeconfig.
 
+The annotation ` + AnnotationServer + ` of a Secret names the only server that its
+token or client certificate may be sent to; without it, --any-server must be set.
+A kubeconfig names its server itself.
+
 The provider must set provideClusterInfo. The environment variable KUBECONFIG
 is ignored: only flags select the hub and the Secrets. Keep
 profileSourcedCLIArgsPolicy at Ignore, so that no profile can set them.`
+}
+
+// Example implements plugin.Exampler.
+func (p *Plugin) Example() string {
+	return `
+# Print which Secret would be read for the cluster, without reading it
+KUBERNETES_EXEC_INFO='{"kind":"ExecCredential","apiVersion":"client.authentication.k8s.io/v1","spec":{
+  "cluster":{"server":"https://c1.example.com:6443","config":{"secretRef":{"name":"c1"}}},"interactive":false}}' \
+  mc-credential-token-secret --kubeconfig=hub.kubeconfig --namespace=clusters --explain`
 }
 
 // AddFlags implements plugin.Flagger.
@@ -118,8 +132,9 @@ func (p *Plugin) AddFlags(flags *flag.FlagSet) {
 	flags.StringVar(&p.SecretSelector, "secret-selector", p.SecretSelector,
 		"label `selector` that a Secret must match (default: none, but Secrets of type "+
 			string(corev1.SecretTypeServiceAccountToken)+" are rejected)")
-	flags.BoolVar(&p.RequireServer, "require-server", p.RequireServer,
-		"reject tokens and client certificates of Secrets without the annotation "+AnnotationServer)
+	flags.BoolVar(&p.AnyServer, "any-server", p.AnyServer,
+		"accept tokens and client certificates of Secrets without the annotation "+AnnotationServer+
+			": the author of a profile can send them to any server that the provider file allows (allowedServers)")
 	flags.BoolVar(&p.RequestToken, "request-token", p.RequestToken,
 		"use the credential in the Secret only to request a short-lived token from the member cluster")
 	flags.StringVar(&p.TokenServiceAccount, "token-service-account", p.TokenServiceAccount,
@@ -165,7 +180,7 @@ func (p *Plugin) Credential(ctx context.Context, request plugin.Request) (*plugi
 	if err := p.allowSecret(ref, secret, selector); err != nil {
 		return nil, err
 	}
-	credential, err := read(ref, secret, request.Cluster, p.RequireServer)
+	credential, err := read(ref, secret, request.Cluster, !p.AnyServer)
 	if err != nil || !p.RequestToken {
 		return credential, err
 	}
@@ -192,7 +207,7 @@ func (p *Plugin) Explain(_ context.Context, request plugin.Request) ([]string, e
 	if p.SecretSelector != "" {
 		steps = append(steps, fmt.Sprintf("reject Secrets whose labels do not match %s", p.SecretSelector))
 	}
-	if p.RequireServer {
+	if !p.AnyServer {
 		steps = append(steps, fmt.Sprintf("reject tokens and client certificates of Secrets without the annotation %s", AnnotationServer))
 	}
 	if request.Cluster == nil {

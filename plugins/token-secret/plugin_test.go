@@ -91,13 +91,13 @@ func secret(namespace, name string, data map[string]string) *corev1.Secret {
 	return s
 }
 
-// run runs the plugin for a cluster with the config.
+// run runs the plugin for a cluster with the config. Secrets need no annotation.
 func run(t *testing.T, config string, args ...string) (code int, stdout, stderr string) {
 	t.Helper()
 	info := fmt.Sprintf(`{"kind":"ExecCredential","apiVersion":"client.authentication.k8s.io/v1",
 		"spec":{"cluster":{"server":"https://c1:6443","config":%s},"interactive":false}}`, config)
 	var out, errs bytes.Buffer
-	code = plugin.Run(t.Context(), tokensecret.New(), args, []string{"KUBERNETES_EXEC_INFO=" + info}, &out, &errs)
+	code = plugin.Run(t.Context(), tokensecret.New(), append([]string{"--any-server"}, args...), []string{"KUBERNETES_EXEC_INFO=" + info}, &out, &errs)
 	return code, out.String(), errs.String()
 }
 

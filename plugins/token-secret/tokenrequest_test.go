@@ -133,7 +133,7 @@ func TestParentIsRedactedInErrors(t *testing.T) {
 func TestExplain(t *testing.T) {
 	g := NewWithT(t)
 	hub := newHub(t)
-	code, stdout, stderr := run(t, `{"secretRef":{"name":"c1"}}`, "--kubeconfig="+hub, "--explain", "--request-token", "--secret-selector=for=fleet", "--require-server")
+	code, stdout, stderr := run(t, `{"secretRef":{"name":"c1"}}`, "--kubeconfig="+hub, "--explain", "--request-token", "--secret-selector=for=fleet", "--any-server=false")
 	g.Expect(stderr).To(BeEmpty())
 	g.Expect(code).To(Equal(plugin.ExitOK))
 	for _, line := range []string{

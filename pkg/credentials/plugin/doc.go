@@ -30,6 +30,6 @@
 // The config that a plugin receives comes from a ClusterProfile, whose author
 // is not trusted. What a plugin may read or request is set by its flags.
 //
-// The only dependency besides the standard library is sigs.k8s.io/json, which
-// keeps plugins small.
+// The only dependencies besides the standard library are sigs.k8s.io/json and,
+// for the help, github.com/spf13/cobra, which keeps plugins small.
 package plugin

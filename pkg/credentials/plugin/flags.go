@@ -9,6 +9,8 @@ import (
 	"io"
 	"strings"
 	"time"
+
+	"github.com/spf13/cobra"
 )
 
 // commonFlags are the flags of every plugin.
@@ -59,15 +61,39 @@ func (d durationFlag) String() string {
 	return d.Getter.String()
 }
 
+// printHelp prints the help in the form of a cobra command. Flags are parsed by
+// package flag, as plugins have always accepted those with one dash, too.
 func printHelp(p Plugin, flags *flag.FlagSet, stdout io.Writer) {
-	_, _ = fmt.Fprintf(stdout, "%s is a credential plugin. Kubernetes clients run it, with %s set.\n\nUsage: %s [flags]\n",
-		p.Name(), execInfoVariable, p.Name())
+	about := fmt.Sprintf("%s is a credential plugin. Kubernetes clients run it, with %s set.", p.Name(), execInfoVariable)
 	if d, ok := p.(Describer); ok {
-		_, _ = fmt.Fprintf(stdout, "\n%s\n", strings.TrimSpace(d.Description()))
+		about += "\n\n" + strings.TrimSpace(d.Description())
 	}
-	_, _ = fmt.Fprint(stdout, "\nFlags:\n")
-	flags.SetOutput(stdout)
-	flags.PrintDefaults()
-	_, _ = fmt.Fprintf(stdout, "\nExit codes: %d credential printed, %d not obtained, %d wrong flags, %d bad request, %d timed out, %d interrupted.\n",
+	about += fmt.Sprintf("\n\nExit codes: %d credential printed, %d not obtained, %d wrong flags, %d bad request, %d timed out, %d interrupted.",
 		ExitOK, ExitFailed, ExitUsage, ExitBadRequest, ExitTimedOut, ExitInterrupted)
+	example := fmt.Sprintf(`
+# Print what the plugin would do for a request, without doing it
+%s='{"kind":"ExecCredential","apiVersion":"%s","spec":{"interactive":false}}' \
+  %s --explain`, execInfoVariable, apiVersionV1, p.Name())
+	if e, ok := p.(Exampler); ok {
+		example = e.Example()
+	}
+
+	command := &cobra.Command{
+		Use:     p.Name(),
+		Long:    about,
+		Example: "  " + strings.ReplaceAll(strings.TrimSpace(example), "\n", "\n  "),
+		Run:     func(*cobra.Command, []string) {}, // cobra shows no usage without
+	}
+	flags.VisitAll(func(f *flag.Flag) {
+		if d, ok := f.Value.(durationFlag); ok {
+			f.Value = d.Getter // whose type has a name for users
+		}
+		command.Flags().AddGoFlag(f)
+		if f.DefValue == "0s" {
+			command.Flags().Lookup(f.Name).DefValue = "" // not shown
+		}
+	})
+	command.InitDefaultHelpFlag()
+	command.SetOut(stdout)
+	_ = command.Help()
 }

@@ -6,7 +6,6 @@ package plugin
 import (
 	"context"
 	"encoding/base64"
-	"encoding/json"
 	"flag"
 	"fmt"
 	"io"
@@ -14,6 +13,8 @@ import (
 	"runtime/debug"
 	"strings"
 	"time"
+
+	"github.com/rollcall-dev/rollcall/pkg/credentials/internal/rules"
 )
 
 // Plugin obtains credentials.
@@ -48,6 +49,15 @@ type Describer interface {
 	Description() string
 }
 
+// Exampler is a Plugin that has an example in its help. Others have one with
+// --explain.
+type Exampler interface {
+	Plugin
+
+	// Example is one command or more for a shell, each after a comment.
+	Example() string
+}
+
 // Explainer is a Plugin that can describe what Credential would do.
 type Explainer interface {
 	Plugin
@@ -62,7 +72,9 @@ type Explainer interface {
 }
 
 // Credential is a token, or a client certificate with its key, or both.
-// Formatting it never shows a secret.
+// Formatting it never shows a secret. What callers refuse is not printed: one that
+// is empty or has expired, a token with other characters than visible ASCII, and a
+// certificate and a key that do not match.
 type Credential struct {
 	// Token is a bearer token. White space around it is removed.
 	Token string
@@ -123,7 +135,7 @@ func JWTExpiry(token string) (time.Time, bool) {
 		Expiry float64 `json:"exp"`
 	}
 	// Up to the year 9999, the last that RFC 3339 can write.
-	if json.Unmarshal(payload, &claims) != nil || claims.Expiry <= 0 || claims.Expiry > 253402300799 {
+	if rules.DecodeKnown(payload, &claims) != nil || claims.Expiry <= 0 || claims.Expiry > 253402300799 {
 		return time.Time{}, false
 	}
 	return time.Unix(int64(math.Floor(claims.Expiry)), 0), true

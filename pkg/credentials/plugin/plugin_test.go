@@ -10,6 +10,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -74,15 +75,18 @@ func TestOutputVersion(t *testing.T) {
 func TestRequestCluster(t *testing.T) {
 	g := NewWithT(t)
 	var got plugin.Request
+	certificate, key := newCertificate(t, time.Now().Add(time.Hour))
 	p := &fake{credential: func(_ context.Context, request plugin.Request) (*plugin.Credential, error) {
 		got = request
-		return &plugin.Credential{ClientCertificate: []byte("cert"), ClientKey: []byte("key")}, nil
+		return &plugin.Credential{ClientCertificate: certificate, ClientKey: key}, nil
 	}}
 	code, stdout, _ := run(t.Context(), p, []string{"--audience=a"}, info(v1, `{"cluster":{
 		"server":"https://c1:6443","tls-server-name":"c1.example.com","certificate-authority-data":"Q0E=",
 		"proxy-url":"http://proxy:3128","disable-compression":true,"config":{"name":"c1"}},"interactive":false}`))
 	g.Expect(code).To(Equal(plugin.ExitOK))
-	g.Expect(stdout).To(ContainSubstring(`"clientCertificateData":"cert","clientKeyData":"key"`))
+	printed, err := json.Marshal(map[string]string{"clientCertificateData": string(certificate), "clientKeyData": string(key)})
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(stdout).To(ContainSubstring(strings.Trim(string(printed), "{}")))
 	g.Expect(p.audience).To(Equal("a"))
 	g.Expect(got.Cluster).To(Equal(&plugin.Cluster{
 		Server:             "https://c1:6443",
@@ -276,10 +280,17 @@ func TestHelpAndVersion(t *testing.T) {
 	code, stdout, stderr := run(t.Context(), returning(nil, nil), []string{"--help"})
 	g.Expect(code).To(Equal(plugin.ExitOK))
 	g.Expect(stderr).To(BeEmpty())
-	for _, part := range []string{"Usage: fake [flags]", "Prints what the test wants.", "-audience audience", "0 for no limit (default 25s)", "Exit codes:"} {
+	for _, part := range []string{
+		"Usage:\n  fake [flags]", "Prints what the test wants.", "--audience audience", "0 for no limit (default 25s)", "-h, --help", "Exit codes:",
+		"Examples:\n  # Print what the plugin would do", "'{\"kind\":\"ExecCredential\"", "fake --explain\n",
+	} {
 		g.Expect(stdout).To(ContainSubstring(part))
 	}
 	g.Expect(stdout).NotTo(ContainSubstring("(default 0s)"))
+	for _, help := range []string{"-help", "-h"} {
+		_, same, _ := run(t.Context(), returning(nil, nil), []string{help})
+		g.Expect(same).To(Equal(stdout))
+	}
 	code, stdout, _ = run(t.Context(), returning(nil, nil), []string{"--version"})
 	g.Expect(code).To(Equal(plugin.ExitOK))
 	g.Expect(stdout).To(Equal("fake v1.2.3\n"))
@@ -305,7 +316,7 @@ func FuzzRequest(f *testing.F) {
 			config, err := plugin.DecodeConfig[struct {
 				Name string `json:"name"`
 			}](request)
-			return &plugin.Credential{Token: "token of " + config.Name}, err
+			return &plugin.Credential{Token: "token-of-" + strconv.QuoteToASCII(strings.ReplaceAll(config.Name, " ", ""))}, err
 		}}
 		code, stdout, stderr := run(t.Context(), p, nil, "KUBERNETES_EXEC_INFO="+request)
 		switch code {

@@ -10,7 +10,7 @@ import (
 	"fmt"
 	"strings"
 
-	kjson "sigs.k8s.io/json"
+	"github.com/rollcall-dev/rollcall/pkg/credentials/internal/rules"
 )
 
 // execInfoVariable is the environment variable that contains the request.
@@ -76,11 +76,7 @@ func DecodeConfig[T any](request Request) (T, error) {
 	if raw := bytes.TrimSpace(request.Cluster.Config); len(raw) == 0 || string(raw) == "null" {
 		return config, fmt.Errorf("%w: the cluster has no config for the plugin: its profile lacks the extension client.authentication.k8s.io/exec", ErrBadRequest)
 	}
-	strict, err := kjson.UnmarshalStrict(request.Cluster.Config, &config)
-	if err == nil && len(strict) > 0 {
-		err = strict[0]
-	}
-	if err != nil {
+	if err := rules.Decode(request.Cluster.Config, &config); err != nil {
 		return config, fmt.Errorf("%w: config of the cluster: %s", ErrBadRequest, describe(err))
 	}
 	return config, nil
@@ -112,7 +108,8 @@ func parseRequest(env []string) (Request, error) {
 			Cluster *Cluster `json:"cluster"`
 		} `json:"spec"`
 	}
-	if err := json.Unmarshal([]byte(text), &message); err != nil {
+	// Later versions of the protocol may have more fields.
+	if err := rules.DecodeKnown([]byte(text), &message); err != nil {
 		return Request{}, fmt.Errorf("%w: %s: %s", ErrBadRequest, execInfoVariable, describe(err))
 	}
 	if message.Kind != "ExecCredential" {

@@ -5,7 +5,6 @@ package plugin
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
@@ -16,6 +15,8 @@ import (
 	"syscall"
 	"time"
 	"unicode"
+
+	"github.com/rollcall-dev/rollcall/pkg/credentials/internal/redact"
 )
 
 // Exit codes of a plugin.
@@ -67,7 +68,8 @@ func Main(p Plugin) {
 
 // Run is Main for use within a process: it takes the arguments, without the
 // program's name, and the environment, as "name=value", and returns the exit
-// code. Only output goes to stdout. An error, or a panic, is one line on stderr.
+// code. Only output goes to stdout. An error, or a panic, is one line on stderr, in
+// which what looks like a secret is redacted.
 func Run(ctx context.Context, p Plugin, args, env []string, stdout, stderr io.Writer) (code int) {
 	defer func() {
 		if cause := recover(); cause != nil {
@@ -129,7 +131,7 @@ func printCredential(ctx context.Context, p Plugin, env []string, stdout io.Writ
 	if err != nil {
 		return err
 	}
-	return printOutput(stdout, request.apiVersion, credential)
+	return printOutput(stdout, request.apiVersion, credential, time.Now())
 }
 
 // callWithGrace calls the function and waits for it until shortly after the end
@@ -170,51 +172,16 @@ func callWithGrace[T any](ctx context.Context, call func() (T, error)) (T, error
 // panicError shows only the type of the cause, which may contain a secret.
 func panicError(cause any) error { return fmt.Errorf("internal error: panic of type %T", cause) }
 
-// fail prints the error as one line and returns the code.
+// fail prints the error as one line, without what looks like a secret, and returns
+// the code.
 func fail(p Plugin, stderr io.Writer, code int, err error) int {
 	text := strings.Join(strings.FieldsFunc(strings.ToValidUTF8(err.Error(), "?"), func(r rune) bool {
 		return r == ' ' || !unicode.IsPrint(r)
 	}), " ")
+	text = redact.Text(text)
 	if len(text) > maxErrorBytes {
 		text = strings.ToValidUTF8(text[:maxErrorBytes], "") + " …"
 	}
 	_, _ = fmt.Fprintf(stderr, "%s: %s\n", p.Name(), text)
 	return code
-}
-
-// output is the ExecCredential that a plugin prints.
-type output struct {
-	Kind       string   `json:"kind"`
-	APIVersion string   `json:"apiVersion"`
-	Spec       struct{} `json:"spec"`
-	Status     struct {
-		ExpirationTimestamp   string `json:"expirationTimestamp,omitempty"`
-		Token                 string `json:"token,omitempty"`
-		ClientCertificateData string `json:"clientCertificateData,omitempty"`
-		ClientKeyData         string `json:"clientKeyData,omitempty"`
-	} `json:"status"`
-}
-
-// printOutput validates the credential and prints it.
-func printOutput(stdout io.Writer, apiVersion string, credential *Credential) error {
-	if credential == nil {
-		return errors.New("internal error: no credential and no error")
-	}
-	out := output{Kind: "ExecCredential", APIVersion: apiVersion}
-	out.Status.Token = strings.TrimSpace(credential.Token)
-	out.Status.ClientCertificateData = string(credential.ClientCertificate)
-	out.Status.ClientKeyData = string(credential.ClientKey)
-	if !credential.Expiry.IsZero() {
-		out.Status.ExpirationTimestamp = credential.Expiry.UTC().Format(time.RFC3339)
-	}
-	switch {
-	case (out.Status.ClientCertificateData == "") != (out.Status.ClientKeyData == ""):
-		return errors.New("the credential has only one of client certificate and key")
-	case out.Status.Token == "" && out.Status.ClientKeyData == "":
-		return errors.New("the credential is empty")
-	}
-	if err := json.NewEncoder(stdout).Encode(&out); err != nil {
-		return fmt.Errorf("printing the credential: %w", err)
-	}
-	return nil
 }

@@ -22,9 +22,10 @@ import (
 	"io"
 	"os"
 
-	kjson "sigs.k8s.io/json"
 	"sigs.k8s.io/yaml"
 	goyaml "sigs.k8s.io/yaml/goyaml.v2"
+
+	"github.com/rollcall-dev/rollcall/pkg/credentials/internal/rules"
 )
 
 // File is the content of a provider file (KEP-5339), in JSON or YAML:
@@ -82,7 +83,7 @@ func decode(source string, data []byte) ([]Provider, error) {
 		Providers []json.RawMessage `json:"providers"`
 	}
 	if err == nil {
-		err = unmarshal(asJSON, &file)
+		err = rules.Decode(asJSON, &file)
 	}
 	if err == nil && file.Providers == nil {
 		// An editor that has not finished writing leaves an empty file.
@@ -94,17 +95,11 @@ func decode(source string, data []byte) ([]Provider, error) {
 	providers := make([]Provider, len(file.Providers))
 	var faults []error
 	for i, entry := range file.Providers {
-		if err := unmarshal(entry, &providers[i]); err != nil {
+		if err := rules.Decode(entry, &providers[i]); err != nil {
 			faults = append(faults, entryError(source, i, &providers[i], err))
 		}
 	}
 	return providers, errors.Join(faults...)
-}
-
-// unmarshal is case-sensitive and refuses unknown and duplicate fields.
-func unmarshal(data []byte, into any) error {
-	strict, err := kjson.UnmarshalStrict(data, into)
-	return errors.Join(append(strict, err)...)
 }
 
 // checkDocuments refuses a YAML file of which only the first document would be

@@ -125,6 +125,9 @@ func TestParseErrors(t *testing.T) {
 			`profileSourcedEnvVarsPolicy: a plugin in this process has no environment`},
 		{"inheritance for a plugin in this process", `{"providers":[{"name":"a","rollcall":{"inProcess":"p","inheritedEnvVars":[]}}]}`,
 			`rollcall.inheritedEnvVars: a plugin in this process has no environment`},
+		{"an empty list", rollcall(`{"allowedServers":[]}`), `rollcall.allowedServers: must not be empty, omit it for the default`},
+		{"an empty list of namespaces", rollcall(`{"allowedProfileNamespaces":[]}`), `rollcall.allowedProfileNamespaces: must not be empty, omit it for the default`},
+		{"an empty manager", rollcall(`{"allowedClusterManagers":["a",""]}`), `rollcall.allowedClusterManagers[1]: "" is not a name`},
 		{"an allowed server that is a URL", rollcall(`{"allowedServers":["https://x"]}`), `rollcall.allowedServers[0]: "https://x" is not a host`},
 	} {
 		t.Run(test.name, func(t *testing.T) {

@@ -55,6 +55,16 @@ type Extensions struct {
 	// proxy if AllowedServers is empty, else none.
 	AllowedProxies []string `json:"allowedProxies,omitempty"`
 
+	// AllowedProfileNamespaces are the namespaces of the profiles that may use the
+	// provider. In each, "*" stands for any characters. A profile in another one
+	// is refused, and does not get the next provider of the file that it lists. Default: any.
+	AllowedProfileNamespaces []string `json:"allowedProfileNamespaces,omitempty"`
+
+	// AllowedClusterManagers are the same for spec.clusterManager.name of the
+	// profile. Its author chooses that name, unless an admission policy of the
+	// hub binds it to the author. Default: any.
+	AllowedClusterManagers []string `json:"allowedClusterManagers,omitempty"`
+
 	// AllowInsecureSkipTLSVerify lets the profile turn off the verification of
 	// the server's certificate. An attacker in the network can then read the
 	// token. Default: false.
@@ -119,6 +129,8 @@ func (p *Provider) deepCopy() Provider {
 	copied.ExecConfig = p.ExecConfig.DeepCopy()
 	copied.Rollcall.AllowedServers = slices.Clone(p.Rollcall.AllowedServers)
 	copied.Rollcall.AllowedProxies = slices.Clone(p.Rollcall.AllowedProxies)
+	copied.Rollcall.AllowedProfileNamespaces = slices.Clone(p.Rollcall.AllowedProfileNamespaces)
+	copied.Rollcall.AllowedClusterManagers = slices.Clone(p.Rollcall.AllowedClusterManagers)
 	copied.Rollcall.AllowedProfileEnvVars = slices.Clone(p.Rollcall.AllowedProfileEnvVars)
 	copied.Rollcall.InheritedEnvVars = slices.Clone(p.Rollcall.InheritedEnvVars)
 	return copied

@@ -99,6 +99,22 @@ func (e *Extensions) faults() []error {
 			}
 		}
 	}
+	for _, list := range []struct {
+		field    string
+		patterns []string
+	}{{"allowedProfileNamespaces", e.AllowedProfileNamespaces}, {"allowedClusterManagers", e.AllowedClusterManagers}} {
+		for i, pattern := range list.patterns {
+			if pattern == "" || strings.ContainsAny(pattern, "/ ") {
+				fault("%s[%d]: %q is not a name", list.field, i, pattern)
+			}
+		}
+	}
+	for _, list := range e.allowlists() {
+		if list.entries != nil && len(list.entries) == 0 {
+			// It could mean all or none.
+			fault("%s: must not be empty, omit it for the default", list.field)
+		}
+	}
 	for i, pattern := range e.AllowedProfileEnvVars {
 		if !rules.IsVariableName(strings.ReplaceAll(pattern, "*", "_")) {
 			fault("allowedProfileEnvVars[%d]: %q is not the name of a variable", i, pattern)
@@ -110,6 +126,22 @@ func (e *Extensions) faults() []error {
 		}
 	}
 	return faults
+}
+
+// allowlist is a list that allows more than it names if it is empty.
+type allowlist struct {
+	field   string
+	entries []string
+}
+
+func (e *Extensions) allowlists() []allowlist {
+	return []allowlist{
+		{"allowedServers", e.AllowedServers},
+		{"allowedProxies", e.AllowedProxies},
+		{"allowedProfileNamespaces", e.AllowedProfileNamespaces},
+		{"allowedClusterManagers", e.AllowedClusterManagers},
+		{"allowedProfileEnvVars", e.AllowedProfileEnvVars},
+	}
 }
 
 // inProcessFaults are those of an entry with InProcess: a plugin in this process

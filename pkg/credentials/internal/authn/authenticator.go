@@ -33,8 +33,9 @@ type Authenticator struct {
 	spawn func(f func()) bool
 
 	// newCertificate is called when the connections made so far have another
-	// client certificate than the new credential.
-	newCertificate func()
+	// client certificate than the new credential. They must end at the limit,
+	// unless that is zero.
+	newCertificate func(limit time.Time)
 
 	// current is the last credential obtained, which may have expired. It is
 	// written under the lock.
@@ -44,7 +45,7 @@ type Authenticator struct {
 	running  *run       // nil if the plugin is not running
 	failures backoff    // after failed runs
 	lastErr  error      // of the last run, nil if it succeeded
-	forced   backoff    // between runs because of a 401
+	forced   allowance  // of runs because of 401s
 	stopped  error      // why no more runs are started, or nil
 }
 
@@ -62,9 +63,14 @@ type run struct {
 
 	// The authenticator's lock guards these.
 	waiters  int
-	detached bool // goes on if no request waits
-	forced   bool // started because of a 401
+	detached bool                  // goes on if no request waits
+	forced   bool                  // started because of a 401
+	refusals map[*backoff]struct{} // of the clusters that have refused the credential before
 }
+
+// certificateMargin is how long before the end of a client certificate its
+// connections are closed.
+const certificateMargin = 5 * time.Second
 
 // minAbandoned is how long an abandoned run must have taken to count as failed.
 const minAbandoned = time.Second
@@ -128,10 +134,11 @@ func (a *Authenticator) join() (*run, *Credential, error) {
 }
 
 // replace returns another credential than the one that a server refused, or nil
-// if the plugin has none. Concurrent calls share a run. The runs have a backoff.
-func (a *Authenticator) replace(ctx context.Context, closing <-chan struct{}, refused *Credential) *Credential {
+// if the plugin has none. Concurrent calls share a run. The backoff is that of the
+// server: one that accepts no credential does not delay others.
+func (a *Authenticator) replace(ctx context.Context, closing <-chan struct{}, refused *Credential, refusals *backoff) *Credential {
 	for {
-		r, c := a.force(refused, false)
+		r, c := a.force(refused, refusals, false)
 		if r == nil {
 			return c
 		}
@@ -149,11 +156,13 @@ func (a *Authenticator) replace(ctx context.Context, closing <-chan struct{}, re
 }
 
 // renew is replace without waiting.
-func (a *Authenticator) renew(refused *Credential) { a.force(refused, true) }
+func (a *Authenticator) renew(refused *Credential, refusals *backoff) {
+	a.force(refused, refusals, true)
+}
 
 // force returns the run to wait for, a new one if necessary. Otherwise it
 // returns the credential to use instead, or nil.
-func (a *Authenticator) force(refused *Credential, detached bool) (*run, *Credential) {
+func (a *Authenticator) force(refused *Credential, refusals *backoff, detached bool) (*run, *Credential) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	now := time.Now()
@@ -161,12 +170,15 @@ func (a *Authenticator) force(refused *Credential, detached bool) (*run, *Creden
 		return nil, c
 	}
 	if a.running == nil {
-		if a.stopped != nil || !a.forced.isOver(now) || !a.failures.isOver(now) {
+		if a.stopped != nil || !refusals.isOver(now) || !a.failures.isOver(now) || !a.forced.take(now, refusals.isNew(now)) {
 			return nil, nil
 		}
-		if !a.start(now, &run{forced: true}) {
+		if !a.start(now, &run{forced: true, refusals: map[*backoff]struct{}{}}) {
 			return nil, nil
 		}
+	}
+	if a.running.forced {
+		a.running.refusals[refusals] = struct{}{}
 	}
 	if detached {
 		a.running.detached = true
@@ -247,8 +259,8 @@ func (a *Authenticator) finish(r *run, c *Credential, err error) {
 		a.lastErr = err
 		failed = true
 	}
-	if r.forced {
-		a.forced.next(now)
+	for refusals := range r.refusals {
+		refusals.next(now)
 	}
 	a.running = nil
 	r.cred, r.err = c, err
@@ -261,7 +273,11 @@ func (a *Authenticator) finish(r *run, c *Credential, err error) {
 			"retryAfter", retryAfter.Round(time.Millisecond).String(), "previousCredentialValid", old.IsValid(now))
 	case err == nil && (!c.hasCertificateOf(old) || c.Certificate != nil && !old.IsValid(now)):
 		// Connections made after the old one had expired have no certificate.
-		a.newCertificate() // before the waiting requests make new connections
+		var limit time.Time
+		if old != nil && !old.Expiry.IsZero() {
+			limit = old.Expiry.Add(-certificateMargin)
+		}
+		a.newCertificate(limit) // before the waiting requests make new connections
 	}
 	if r.forced {
 		a.source.Log.V(1).Info("Ran the plugin for a refused credential", "outcome", outcomeOfForced(old, c, err))

@@ -63,7 +63,7 @@ func newTestAuthenticator(s *fakeSource) *Authenticator {
 			Stopped: func(*Authenticator) {}, Log: logr.Discard(),
 		},
 		spawn:          func(f func()) bool { go f(); return true },
-		newCertificate: func() {},
+		newCertificate: func(time.Time) {},
 	}
 }
 
@@ -275,12 +275,12 @@ func TestForcedRunsHaveBackoff(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				g := NewWithT(t)
 				s := &fakeSource{fixed: test.fixed, life: 100 * time.Hour}
-				a := newTestAuthenticator(s)
+				a, refusals := newTestAuthenticator(s), &backoff{}
 				// A server that accepts nothing, asked ten times a second.
 				for start := time.Now(); time.Since(start) < 10*time.Minute; time.Sleep(100 * time.Millisecond) {
 					c, err := a.credential(t.Context(), nil)
 					g.Expect(err).NotTo(HaveOccurred())
-					if fresh := a.replace(t.Context(), nil, c); fresh != nil {
+					if fresh := a.replace(t.Context(), nil, c, refusals); fresh != nil {
 						g.Expect(fresh.equals(c)).To(BeFalse())
 					}
 				}
@@ -291,7 +291,7 @@ func TestForcedRunsHaveBackoff(t *testing.T) {
 				before := s.runs.Load()
 				c, err := a.credential(t.Context(), nil)
 				g.Expect(err).NotTo(HaveOccurred())
-				a.replace(t.Context(), nil, c)
+				a.replace(t.Context(), nil, c, refusals)
 				g.Expect(int(s.runs.Load())).To(BeEquivalentTo(before + 1))
 			})
 		})
@@ -305,9 +305,9 @@ func TestRefusedCredentialAlreadyReplaced(t *testing.T) {
 		a := newTestAuthenticator(s)
 		c1, err := a.credential(t.Context(), nil)
 		g.Expect(err).NotTo(HaveOccurred())
-		c2 := a.replace(t.Context(), nil, c1)
+		c2 := a.replace(t.Context(), nil, c1, &backoff{})
 		g.Expect(c2.Authorization).To(Equal("Bearer t2"))
-		g.Expect(a.replace(t.Context(), nil, c1)).To(BeIdenticalTo(c2), "no run for what has been replaced")
+		g.Expect(a.replace(t.Context(), nil, c1, &backoff{})).To(BeIdenticalTo(c2), "no run for what has been replaced")
 		g.Expect(int(s.runs.Load())).To(Equal(2))
 	})
 }
@@ -320,7 +320,7 @@ func TestFailedForcedRunKeepsOldCredential(t *testing.T) {
 		c1, err := a.credential(t.Context(), nil)
 		g.Expect(err).NotTo(HaveOccurred())
 		s.failed = errors.New("no")
-		g.Expect(a.replace(t.Context(), nil, c1)).To(BeNil())
+		g.Expect(a.replace(t.Context(), nil, c1, &backoff{})).To(BeNil())
 		g.Expect(a.token(t)).To(Equal("Bearer t1"))
 	})
 }

@@ -24,10 +24,47 @@ type backoff struct {
 // isOver reports whether the next attempt may be made.
 func (b *backoff) isOver(now time.Time) bool { return !now.Before(b.until) }
 
+// isNew reports whether there has been no attempt lately.
+func (b *backoff) isNew(now time.Time) bool {
+	return b.delays.Duration == 0 || now.Sub(b.until) > 2*initialBackoff.Cap
+}
+
 // next notes an attempt.
 func (b *backoff) next(now time.Time) {
-	if b.delays.Duration == 0 || now.Sub(b.until) > 2*initialBackoff.Cap {
+	if b.isNew(now) {
 		b.delays = initialBackoff
 	}
 	b.until = now.Add(b.delays.Step())
+}
+
+// forcedInterval is the interval of runs because of 401s in the long run, whichever
+// clusters answer them. A few may follow each other at once, and more of them for
+// clusters that have not answered a 401 lately: their credentials may really have
+// been revoked.
+const (
+	forcedInterval  = 10 * time.Second
+	repeatedAtOnce  = 4
+	firstOnesAtOnce = 16
+)
+
+// allowance limits the runs of a plugin because of 401s.
+type allowance struct {
+	used time.Time // when it is complete again
+}
+
+// take reports whether the plugin may run now. First means that the cluster has not
+// answered a 401 lately.
+func (a *allowance) take(now time.Time, first bool) bool {
+	atOnce := repeatedAtOnce
+	if first {
+		atOnce = firstOnesAtOnce
+	}
+	if a.used.Sub(now) > time.Duration(atOnce-1)*forcedInterval {
+		return false
+	}
+	if a.used.Before(now) {
+		a.used = now
+	}
+	a.used = a.used.Add(forcedInterval)
+	return true
 }

@@ -4,11 +4,14 @@
 package authn
 
 import (
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
 	"net/http"
+	"reflect"
 	"slices"
+	"time"
 
 	utilnet "k8s.io/apimachinery/pkg/util/net"
 )
@@ -17,49 +20,117 @@ import (
 type client struct {
 	transport *Transport
 	base      http.RoundTripper // brought by the client, or nil
-	madeFor   Backend           // whose TLS settings base has
+	madeFor   Backend           // for which the configuration was made
+	tlsOf     Backend           // whose TLS settings base has
+	tls       string            // their digest
+	noTLS     bool              // base has no TLS settings that could get a client certificate
 	added     http.Header
 	refusal   error // why all requests fail, or nil
 }
 
 // Wrapper returns what makes the transport of a client of the one that client-go
 // has made for it. A transport of client-go's own is replaced by the connections
-// of the backend. Any other, such as one that upgrades connections to SPDY, is
-// used as it is. The client's configuration was made for the backend; client-go
-// adds the headers to each request because of the credentials in it. If the
-// configuration has a client certificate, a client without one is refused: the
-// connections would send it.
+// of the backend. Any other, which the caller has set or which upgrades connections
+// to SPDY or websockets, is used as it is. If it shows its TLS settings, as the
+// latter do, it gets those of the backend and its client certificate. The client's
+// configuration was made for the backend; client-go adds the headers to each request
+// because of the credentials in it. If the configuration has a client certificate, a
+// client without one is refused: the connections would send it.
 func (t *Transport) Wrapper(backend Backend, added http.Header, certificate bool) func(http.RoundTripper) http.RoundTripper {
 	return func(base http.RoundTripper) http.RoundTripper {
-		c := &client{transport: t, base: base, madeFor: backend, added: added}
-		if plain := plainTransport(base); plain != nil {
-			c.base = nil
+		c := &client{transport: t, madeFor: backend, added: added}
+		if plain := ofClientGo(base); plain != nil {
 			if certificate && !hasCertificate(plain) {
 				c.refusal = errCertificateRemoved
 			}
+			return c
 		}
+		c.base, c.tlsOf = base, backend
+		if holder, ok := base.(utilnet.TLSClientConfigHolder); ok {
+			c.refusal = c.configureTLS(holder.TLSClientConfig())
+		}
+		c.tls = c.tlsOf.TLS()
 		return c
+	}
+}
+
+// configureTLS gives the client's own transport the settings of the current backend:
+// the configuration may be from before a switch.
+func (c *client) configureTLS(config *tls.Config) error {
+	now := c.transport.Backend()
+	switch {
+	case config == nil:
+		c.noTLS = true
+	case now.Proxy() == c.madeFor.Proxy(): // otherwise requests fail
+		c.tlsOf = now
+		if err := now.ConfigureTLS(config); err != nil {
+			return err
+		}
+		config.GetClientCertificate = c.certificate(config)
+	}
+	return nil
+}
+
+// certificate returns what the configuration of a client's own transport gets its
+// client certificate from: the authenticator of the moment. After a switch to a
+// backend with the same TLS settings, that is another one.
+func (c *client) certificate(config *tls.Config) func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
+	static := config.GetClientCertificate
+	if len(config.Certificates) > 0 {
+		return static
+	}
+	return func(info *tls.CertificateRequestInfo) (*tls.Certificate, error) {
+		if auth := c.transport.target().auth; auth != nil {
+			return auth.Certificate(), nil
+		}
+		if static != nil {
+			return static(info)
+		}
+		return &tls.Certificate{}, nil
 	}
 }
 
 var (
 	errCertificateRemoved = errors.New("the client certificate was removed from the copy of the configuration, " +
 		"but the connections of the access have it: make another access without the certificate")
-	errOtherTLS = errors.New("the client's own transport has the TLS settings from before a switch: make a new client")
+	errOtherTLS = errors.New("the client's own transport has the TLS settings or the proxy from before a switch: make a new client")
+	errNoTLS    = errors.New("the client's own transport has no TLS settings, and so cannot have the client certificate: " +
+		"set certificate-authority-data or tls-server-name for the cluster")
 )
 
-// plainTransport returns the transport if it is one of client-go's own, or nil.
-func plainTransport(rt http.RoundTripper) *http.Transport {
+// ofClientGo returns the transport that client-go has made for a configuration
+// without one, or nil if the caller has set it.
+func ofClientGo(rt http.RoundTripper) *http.Transport {
+	wrapped := false
 	for {
-		switch t := rt.(type) {
-		case *http.Transport:
-			return t
-		case utilnet.RoundTripperWrapper:
-			rt = t.WrappedRoundTripper()
-		default:
-			return nil
+		if wrapper, ok := rt.(utilnet.RoundTripperWrapper); ok {
+			if !clientGoWrappers[typeName(rt)] {
+				return nil
+			}
+			rt, wrapped = wrapper.WrappedRoundTripper(), true
+			continue
 		}
+		t, ok := rt.(*http.Transport)
+		// With a proxy, client-go adds no wrapper, but sets these.
+		if ok && (wrapped || rt == http.DefaultTransport || t.MaxIdleConnsPerHost == 25 && t.TLSHandshakeTimeout == 10*time.Second) {
+			return t
+		}
+		return nil
 	}
+}
+
+// clientGoWrappers are the types around transports that client-go makes.
+var clientGoWrappers = map[string]bool{
+	"k8s.io/client-go/transport.trackedTransport":      true,
+	"k8s.io/client-go/transport.atomicTransportHolder": true,
+}
+
+func typeName(rt http.RoundTripper) string {
+	t := reflect.TypeOf(rt)
+	if t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	return t.PkgPath() + "." + t.Name()
 }
 
 func hasCertificate(t *http.Transport) bool {
@@ -114,6 +185,9 @@ func (c *client) RoundTrip(req *http.Request) (*http.Response, error) {
 			closeBody(req)
 			return nil, to.backend.WrapError(err)
 		}
+		if c.base == nil && !to.conns.begin() {
+			continue // there are newer connections
+		}
 		resp, err := to.send(out, c.base)
 		switch {
 		case err != nil:
@@ -139,7 +213,7 @@ func (to *target) prepare(req *http.Request, c *client) (out *http.Request, cred
 	if c.refusal != nil {
 		return nil, nil, c.refusal
 	}
-	if c.base != nil && c.madeFor != to.backend && c.madeFor.TLS() != to.backend.TLS() {
+	if c.base != nil && c.tlsOf != to.backend && c.tls != to.backend.TLS() {
 		return nil, nil, errOtherTLS
 	}
 	u, err := to.servers.locate(req.URL)
@@ -154,6 +228,9 @@ func (to *target) prepare(req *http.Request, c *client) (out *http.Request, cred
 		if cred, err = to.auth.credential(req.Context(), to.conns.closing.Done()); err != nil {
 			return nil, nil, err
 		}
+	}
+	if cred != nil && cred.Certificate != nil && c.noTLS {
+		return nil, nil, errNoTLS
 	}
 	hasToken := cred != nil && cred.Authorization != ""
 	if out == req && (hasToken || u != req.URL) {
@@ -191,11 +268,11 @@ func (c *client) isAuthorized(req *http.Request) bool {
 	return req.Header.Get("Authorization") != "" && !slices.Equal(req.Header["Authorization"], c.added["Authorization"])
 }
 
-// send sends the request over the connections, or a transport that the client
-// has brought.
+// send sends the request over the connections, where it has begun, or a transport
+// that the client has brought.
 func (to *target) send(req *http.Request, base http.RoundTripper) (*http.Response, error) {
 	if base == nil {
-		return to.conns.Transport.RoundTrip(req)
+		return to.conns.send(req)
 	}
 	transport, err := to.backend.Wrap(base)
 	if err != nil {
@@ -234,16 +311,20 @@ func (t *Transport) afterRefusal(req *http.Request, to *target, c *client, refus
 	}
 	if !isRepeatable(req) {
 		if refused != nil {
-			to.auth.renew(refused) // for the requests to come
+			to.auth.renew(refused, to.refusals) // for the requests to come
 		}
 		return nil
 	}
 	var fresh *Credential
 	if refused != nil && t.target() == to {
-		fresh = to.auth.replace(req.Context(), to.conns.closing.Done(), refused)
+		fresh = to.auth.replace(req.Context(), to.conns.closing.Done(), refused, to.refusals)
 	}
-	if fresh == nil && t.target() == to {
+	replaced := t.target() != to
+	if fresh == nil && !replaced {
 		return nil
+	}
+	if replaced && refused != nil && refused.Certificate != nil {
+		to.conns.end() // the connections have the certificate
 	}
 	return rewind(req)
 }

@@ -102,7 +102,7 @@ func TestAddedHeaders(t *testing.T) {
 				return echo(req)
 			})
 			transport := NewTransport(&fakeBackend{server: "https://a", transport: record})
-			client := transport.Wrapper(transport.Backend(), own, false)(&http.Transport{})
+			client := transport.Wrapper(transport.Backend(), own, false)(http.DefaultTransport)
 			if tc.switched {
 				g.Expect(transport.Switch(NewTransport(&fakeBackend{server: "https://b", transport: record}))).To(Succeed())
 			}
@@ -117,7 +117,7 @@ func TestAddedHeaders(t *testing.T) {
 
 func TestPrintedClientHasNoSecret(t *testing.T) {
 	transport := NewTransport(&fakeBackend{server: "https://a"})
-	client := transport.Wrapper(transport.Backend(), http.Header{"Authorization": {"Bearer s3cret"}}, false)(&http.Transport{})
+	client := transport.Wrapper(transport.Backend(), http.Header{"Authorization": {"Bearer s3cret"}}, false)(http.DefaultTransport)
 	for _, format := range []string{"%v", "%+v", "%#v", "%s"} {
 		NewWithT(t).Expect(fmt.Sprintf(format, client)).NotTo(ContainSubstring("s3cret"))
 	}

@@ -6,9 +6,14 @@ package authn
 import (
 	"context"
 	"errors"
+	"fmt"
+	"io"
 	"net"
+	"net/http"
+	"net/http/httptest"
 	"sync"
 	"testing"
+	"time"
 
 	. "github.com/onsi/gomega"
 )
@@ -60,6 +65,49 @@ func TestConnections(t *testing.T) {
 	dialer.err = errors.New("no route")
 	_, err = NewConnections(dialer.dial).Dial(t.Context(), "tcp", "c1:443")
 	g.Expect(err).To(MatchError("no route"))
+}
+
+func TestDrainAfterEndHasNoTimer(t *testing.T) {
+	g := NewWithT(t)
+	conns := NewConnections(nil)
+	g.Expect(conns.begin()).To(BeTrue())
+	conns.end()
+	conns.drain(time.Now().Add(time.Hour))
+	g.Expect(conns.limit).To(BeNil(), "it would hold the connections for an hour")
+}
+
+func TestUpgradedConnectionClosesWrite(t *testing.T) {
+	g := NewWithT(t)
+	s := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		conn, _, err := w.(http.Hijacker).Hijack()
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		defer conn.Close()
+		fmt.Fprint(conn, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: echo\r\n\r\n")
+		all, _ := io.ReadAll(conn)
+		_, _ = conn.Write(all)
+	}))
+	defer s.Close()
+	for _, shared := range []bool{false, true} {
+		conns := NewConnections(nil)
+		if conns.Transport = s.Client().Transport; shared {
+			conns.Share(conns.Transport)
+		}
+		req := newRequest(t, http.MethodGet, s.URL, nil)
+		req.Header.Set("Connection", "Upgrade")
+		req.Header.Set("Upgrade", "echo")
+		g.Expect(conns.begin()).To(BeTrue())
+		resp, err := conns.send(req)
+		g.Expect(err).NotTo(HaveOccurred())
+		_, err = fmt.Fprint(resp.Body.(io.Writer), "hello")
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(resp.Body.(interface{ CloseWrite() error }).CloseWrite()).To(Succeed())
+		g.Expect(io.ReadAll(resp.Body)).To(BeEquivalentTo("hello"))
+		g.Expect(resp.Body.Close()).To(Succeed())
+		conns.end()
+	}
 }
 
 func TestDialContext(t *testing.T) {

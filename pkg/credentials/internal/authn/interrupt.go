@@ -56,7 +56,7 @@ func (i *interrupter) RoundTrip(req *http.Request) (*http.Response, error) {
 	if upgraded, ok := b.original.(io.ReadWriteCloser); ok {
 		stop()
 		stop = context.AfterFunc(i.closing, func() { _ = upgraded.Close() }) // it does not end with the context
-		resp.Body = &upgradedBody{body: b, Writer: upgraded}
+		resp.Body = &upgradedBody{b, upgraded}
 	}
 	return resp, nil
 }
@@ -82,10 +82,4 @@ func (b *body) Read(p []byte) (int, error) {
 func (b *body) Close() error {
 	defer b.end()
 	return b.original.Close()
-}
-
-// upgradedBody is the body of a response that upgrades the connection.
-type upgradedBody struct {
-	*body
-	io.Writer
 }

@@ -26,7 +26,7 @@ func newRequest(t *testing.T, method, url string, body io.Reader) *http.Request 
 // clientOf returns a client of a Transport, or the http.RoundTripper itself.
 func clientOf(transport any) http.RoundTripper {
 	if t, ok := transport.(*Transport); ok {
-		return t.Wrapper(t.Backend(), nil, false)(&http.Transport{})
+		return t.Wrapper(t.Backend(), nil, false)(http.DefaultTransport)
 	}
 	return transport.(http.RoundTripper)
 }

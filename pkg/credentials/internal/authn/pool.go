@@ -65,7 +65,7 @@ func (p *Pool) Acquire(key string, backend Backend, t *Transport, source func() 
 	e := p.entries[key]
 	if e == nil {
 		e = &entry{users: map[Backend]*Transport{}}
-		e.auth = &Authenticator{source: source(), spawn: p.Go, newCertificate: func() { p.renew(key) }}
+		e.auth = &Authenticator{source: source(), spawn: p.Go, newCertificate: func(limit time.Time) { p.renew(key, limit) }}
 		e.auth.source.Started(e.auth)
 		p.entries[key] = e
 	}
@@ -91,8 +91,9 @@ func (p *Pool) Release(key string, backend Backend) {
 	}
 }
 
-// renew replaces the connections of all backends that use the Authenticator.
-func (p *Pool) renew(key string) {
+// renew replaces the connections of all backends that use the Authenticator. The
+// old ones end at the limit.
+func (p *Pool) renew(key string, limit time.Time) {
 	var users map[Backend]*Transport
 	p.mu.Lock()
 	if e := p.entries[key]; e != nil {
@@ -100,7 +101,7 @@ func (p *Pool) renew(key string) {
 	}
 	p.mu.Unlock()
 	for backend, t := range users {
-		t.renew(backend)
+		t.renew(backend, limit)
 	}
 }
 

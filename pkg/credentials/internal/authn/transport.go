@@ -4,6 +4,7 @@
 package authn
 
 import (
+	"crypto/tls"
 	"errors"
 	"net/http"
 	"net/url"
@@ -37,8 +38,16 @@ type Backend interface {
 	Wrap(base http.RoundTripper) (http.RoundTripper, error)
 
 	// TLS returns a digest of the settings which a client that brings its own
-	// transport makes its connections with.
+	// transport makes its connections with: those for TLS, and the proxy.
 	TLS() string
+
+	// ConfigureTLS sets the certificate authorities, the server name and the client
+	// certificate, also one from the Authenticator, for a client that brings its
+	// own transport.
+	ConfigureTLS(config *tls.Config) error
+
+	// Proxy returns the URL of the proxy in the configuration, or "".
+	Proxy() string
 
 	// WrapError adds to the error of a request that was not sent whose it is.
 	WrapError(err error) error
@@ -62,8 +71,11 @@ type target struct {
 	conns   *Connections   // nil before Open and when owner or ended is set
 	auth    *Authenticator // nil if the connections' transport authenticates
 	servers servers
-	owner   *Transport // the Transport that has taken over the backend, or nil
-	ended   error      // why there are no more requests, or nil
+	// refusals is the backoff between runs because the server refuses the
+	// credential. The authenticator's lock guards it.
+	refusals *backoff
+	owner    *Transport // the Transport that has taken over the backend, or nil
+	ended    error      // why there are no more requests, or nil
 }
 
 // NewTransport returns a Transport to the backend.
@@ -123,7 +135,7 @@ func (t *Transport) Open() error {
 	if t.current.Load() != to {
 		return nil // others were faster, or the next call returns the error
 	}
-	opened := &target{backend: to.backend}
+	opened := &target{backend: to.backend, refusals: &backoff{}}
 	if opened.auth, opened.ended = to.backend.Acquire(t); opened.ended == nil {
 		opened.conns, opened.servers = conns, newServers(u)
 	}
@@ -134,23 +146,30 @@ func (t *Transport) Open() error {
 	return nil
 }
 
-// renew replaces the connections to the backend, if it is the current one.
-func (t *Transport) renew(backend Backend) {
+// renew replaces the connections to the backend, if it is the current one. The
+// requests under way on the old ones may go on until the limit, unless that is zero.
+func (t *Transport) renew(backend Backend, limit time.Time) {
 	conns, err := backend.Connect()
 	if err != nil {
 		return // the connections before are better than none
 	}
-	t.replace(backend, func(to *target) *target {
+	to := t.replace(backend, func(to *target) *target {
 		renewed := *to
 		renewed.conns = conns
+		conns.succeed(to.conns)
 		return &renewed
 	})
+	if to != nil {
+		to.conns.drain(limit)
+	}
 }
 
 // end closes the connections to the backend, if it is the current one, and
 // fails all requests to come with the error.
 func (t *Transport) end(backend Backend, err error) {
-	t.replace(backend, func(to *target) *target { return &target{backend: to.backend, ended: err} })
+	if to := t.replace(backend, func(to *target) *target { return &target{backend: to.backend, ended: err} }); to != nil {
+		to.end()
+	}
 }
 
 // Release fails all requests to come with ErrReleased, closes the connections
@@ -169,9 +188,9 @@ func (t *Transport) Release() {
 	to.backend.Release()
 }
 
-// replace replaces the target, if it has the backend and has not ended, and
-// ends the connections of the old one.
-func (t *Transport) replace(backend Backend, next func(*target) *target) {
+// replace replaces the target, if it has the backend and has not ended. It returns
+// the old one, or nil.
+func (t *Transport) replace(backend Backend, next func(*target) *target) *target {
 	t.mu.Lock()
 	to := t.current.Load()
 	for to.owner != nil {
@@ -180,13 +199,12 @@ func (t *Transport) replace(backend Backend, next func(*target) *target) {
 		t.mu.Lock()
 		to = t.current.Load()
 	}
+	defer t.mu.Unlock()
 	if to.ended != nil || to.backend != backend {
-		t.mu.Unlock()
-		return
+		return nil
 	}
 	t.current.Store(next(to))
-	t.mu.Unlock()
-	to.end()
+	return to
 }
 
 // known returns the servers that clients may have, none if that of the backend

@@ -5,6 +5,7 @@ package authn
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
@@ -66,6 +67,10 @@ func (b *fakeBackend) Release() { b.released++ }
 func (b *fakeBackend) Wrap(base http.RoundTripper) (http.RoundTripper, error) { return base, nil }
 
 func (b *fakeBackend) TLS() string { return b.tls }
+
+func (b *fakeBackend) ConfigureTLS(*tls.Config) error { return nil }
+
+func (b *fakeBackend) Proxy() string { return "" }
 
 func (b *fakeBackend) WrapError(err error) error { return fmt.Errorf("%s: %w", b.server, err) }
 

@@ -83,9 +83,9 @@ func joinArgs(provider *providerfile.Provider, raw json.RawMessage) ([]string, e
 // requires an object.
 func parseArgs(raw json.RawMessage) ([]string, error) {
 	var args []*string
-	if json.Unmarshal(raw, &args) != nil {
+	if rules.DecodeKnown(raw, &args) != nil {
 		var object map[string][]*string
-		if err := json.Unmarshal(raw, &object); err != nil || len(object) != 1 || object["args"] == nil {
+		if err := rules.DecodeKnown(raw, &object); err != nil || len(object) != 1 || object["args"] == nil {
 			return nil, errors.New(`must be an array of strings, or {"args":[…]} around one`)
 		}
 		args = object["args"]
@@ -137,8 +137,8 @@ func joinEnv(provider *providerfile.Provider, raw json.RawMessage) ([]clientcmda
 
 func parseEnv(raw json.RawMessage) (map[string]string, error) {
 	var variables map[string]*string
-	if err := json.Unmarshal(raw, &variables); err != nil {
-		return nil, fmt.Errorf("%w: must be an object whose values are strings", errdefs.ErrInvalidProfile)
+	if err := rules.DecodeKnown(raw, &variables); err != nil {
+		return nil, fmt.Errorf("%w: must be an object whose values are strings and whose names are different", errdefs.ErrInvalidProfile)
 	}
 	env := make(map[string]string, len(variables))
 	for _, name := range slices.Sorted(maps.Keys(variables)) {

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	clientauthenticationv1 "k8s.io/client-go/pkg/apis/clientauthentication/v1"
+	kjson "sigs.k8s.io/json"
 
 	"github.com/rollcall-dev/rollcall/pkg/credentials/internal/authn"
 	"github.com/rollcall-dev/rollcall/pkg/credentials/internal/errdefs"
@@ -20,13 +21,10 @@ import (
 	"github.com/rollcall-dev/rollcall/pkg/credentials/plugin"
 )
 
-// maxOutput is how much a plugin may print.
-const maxOutput = 1 << 20
-
 // errTooLong is the error of a plugin that printed more.
-var errTooLong = fmt.Errorf("%w: more than %d bytes on standard output", errdefs.ErrInvalidOutput, maxOutput)
+var errTooLong = fmt.Errorf("%w: more than %d bytes on standard output", errdefs.ErrInvalidOutput, rules.MaxOutput)
 
-// outputBuffer takes maxOutput bytes, then calls full and takes no more.
+// outputBuffer takes rules.MaxOutput bytes, then calls full and takes no more.
 type outputBuffer struct {
 	// Not embedded: its ReadFrom would pass the limit.
 	buffer bytes.Buffer
@@ -34,7 +32,7 @@ type outputBuffer struct {
 }
 
 func (b *outputBuffer) Write(p []byte) (int, error) {
-	if b.buffer.Len()+len(p) > maxOutput {
+	if b.buffer.Len()+len(p) > rules.MaxOutput {
 		b.full()
 		return 0, errTooLong
 	}
@@ -42,7 +40,8 @@ func (b *outputBuffer) Write(p []byte) (int, error) {
 }
 
 // parseOutput parses what a plugin printed: an ExecCredential in v1 or v1beta1,
-// whichever was requested. Errors are ErrInvalidOutput and repeat nothing of it.
+// whichever was requested. As in client-go, fields have their exact names and
+// unknown ones are ignored. Errors are ErrInvalidOutput and repeat nothing of it.
 func parseOutput(data []byte, now time.Time) (*authn.Credential, error) {
 	output, err := decodeOutput(data)
 	if err != nil {
@@ -51,7 +50,7 @@ func parseOutput(data []byte, now time.Time) (*authn.Credential, error) {
 	c := &authn.Credential{}
 	token := strings.TrimSpace(output.Status.Token)
 	switch {
-	case token != "" && !isHeaderSafe(token):
+	case token != "" && !rules.IsHeaderSafe(token):
 		return nil, fmt.Errorf("%w: the token has characters that are not allowed in a header", errdefs.ErrInvalidOutput)
 	case token != "":
 		c.Authorization = "Bearer " + token
@@ -82,7 +81,7 @@ func decodeOutput(data []byte) (*clientauthenticationv1.ExecCredential, error) {
 		return nil, errors.New("nothing on standard output")
 	}
 	var output clientauthenticationv1.ExecCredential
-	if err := json.Unmarshal(data, &output); err != nil {
+	if err := rules.DecodeKnown(data, &output); err != nil {
 		return nil, withoutContent(err)
 	}
 	switch {
@@ -99,13 +98,14 @@ func decodeOutput(data []byte) (*clientauthenticationv1.ExecCredential, error) {
 // withoutContent returns an error that tells the position of the fault in the
 // JSON, but not its content.
 func withoutContent(err error) error {
-	var syntax *json.SyntaxError
-	var wrongType *json.UnmarshalTypeError
-	switch {
-	case errors.As(err, &syntax):
-		return fmt.Errorf("not JSON, at byte %d", syntax.Offset)
-	case errors.As(err, &wrongType):
+	if syntax, offset := kjson.SyntaxErrorOffset(err); syntax {
+		return fmt.Errorf("not JSON, at byte %d", offset)
+	}
+	if wrongType, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
 		return fmt.Errorf("field %q has the wrong type", wrongType.Field)
+	}
+	if _, twice := errors.AsType[kjson.FieldError](err); twice {
+		return errors.New("a field is given twice")
 	}
 	return errors.New("a field has a value that cannot be read")
 }
@@ -126,14 +126,4 @@ func parseCertificate(output *clientauthenticationv1.ExecCredential) (*tls.Certi
 		return nil, errors.New("clientCertificateData and clientKeyData are not a certificate and its key in PEM format")
 	}
 	return &pair, nil
-}
-
-// isHeaderSafe reports whether the token consists of visible ASCII characters.
-func isHeaderSafe(token string) bool {
-	for i := range len(token) {
-		if token[i] <= ' ' || token[i] > '~' {
-			return false
-		}
-	}
-	return true
 }

@@ -10,6 +10,7 @@ import (
 	"io/fs"
 	"os"
 	"os/exec"
+	"runtime"
 	"syscall"
 	"time"
 
@@ -34,7 +35,7 @@ func (r *Runner) execute(ctx context.Context, i *Invocation) (stdout, stderr []b
 	end := &tail{}
 	command := exec.CommandContext(limited, path, i.Args...)
 	if len(i.SHA256) > 0 {
-		file, err := openVerified(path, i.SHA256)
+		file, err := r.digests.openVerified(path, i.SHA256)
 		if err != nil {
 			return nil, nil, -1, err
 		}
@@ -47,9 +48,13 @@ func (r *Runner) execute(ctx context.Context, i *Invocation) (stdout, stderr []b
 	killGroup := ownGroup(command)
 	command.Cancel = killGroup
 
+	// Another goroutine could end the thread that has started the plugin.
+	runtime.LockOSThread()
 	err = command.Run()
+	runtime.UnlockOSThread()
 	if command.Process != nil {
 		_ = killGroup() // children that were left behind
+		reapGroup(command)
 	}
 	if errors.Is(err, exec.ErrWaitDelay) {
 		err = nil

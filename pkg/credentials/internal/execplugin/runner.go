@@ -11,13 +11,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"path/filepath"
-	"strings"
 	"sync"
 	"time"
 
 	"github.com/rollcall-dev/rollcall/pkg/credentials/internal/authn"
 	"github.com/rollcall-dev/rollcall/pkg/credentials/internal/errdefs"
+	"github.com/rollcall-dev/rollcall/pkg/credentials/internal/fingerprint"
 	"github.com/rollcall-dev/rollcall/pkg/credentials/plugin"
 )
 
@@ -32,14 +31,15 @@ type Options struct {
 	// Timeout limits the duration of a run.
 	Timeout time.Duration
 
-	// MaxConcurrentRuns limits the number of runs at the same time.
+	// MaxConcurrentRuns limits the number of runs of a provider at the same time.
 	MaxConcurrentRuns int
 }
 
 // Runner runs plugins.
 type Runner struct {
 	options Options
-	slots   chan struct{} // has an element for each run
+	slots   *slots
+	digests digests
 
 	// inProcess has a channel for each run in this process, by the digest of its
 	// Invocation. The channel is closed when the run returns.
@@ -48,20 +48,30 @@ type Runner struct {
 
 // NewRunner returns a Runner.
 func NewRunner(options Options) *Runner {
-	return &Runner{options: options, slots: make(chan struct{}, options.MaxConcurrentRuns)}
+	return &Runner{options: options, slots: newSlots(options.MaxConcurrentRuns)}
 }
 
-// Run runs the plugin once a slot is free, and calls started before. Errors are a
-// *RunError, or the context's if that has ended, or ErrNotRun if it ended while
-// waiting for a slot. The plugin has ended when Run returns.
-func (r *Runner) Run(ctx context.Context, i *Invocation, started func()) (*authn.Credential, error) {
-	select {
-	case r.slots <- struct{}{}:
-		defer func() { <-r.slots }()
-	case <-ctx.Done():
-		return nil, authn.ErrNotRun
+// Run runs the plugin once the provider has a free slot, and calls started before.
+// The last credential of the same Invocation, or nil, decides which runs are
+// first. Errors are a *RunError, or the context's if that has ended, or ErrNotRun
+// if it ended while waiting for a slot. The plugin has ended when Run returns.
+func (r *Runner) Run(
+	ctx context.Context, provider string, i *Invocation, last *authn.Credential, started func(),
+) (_ *authn.Credential, err error) {
+	key := fingerprint.Of(i)
+	release, err := r.slots.acquire(ctx, provider, r.slots.rankOf(key, last))
+	if err != nil {
+		return nil, err
 	}
+	defer release()
+	start := time.Now()
+	defer func() { r.slots.note(key, time.Since(start), err) }()
 	started()
+	return r.run(ctx, i)
+}
+
+// run is Run with a slot.
+func (r *Runner) run(ctx context.Context, i *Invocation) (*authn.Credential, error) {
 	command, execute := i.InProcess, r.executeInProcess
 	if command == "" {
 		command, _ = r.Locate(i.Command) // execute returns the error
@@ -77,8 +87,7 @@ func (r *Runner) Run(ctx context.Context, i *Invocation, started func()) (*authn
 			return c, nil
 		}
 	}
-	program := strings.TrimSuffix(filepath.Base(command), ".exe")
-	failed := &RunError{Command: command, ExitCode: code, Stderr: printable(program, stderr, secretsIn(stdout)), Err: err}
+	failed := &RunError{Command: command, ExitCode: code, Stderr: printable(stderr, secretsIn(stdout)), Err: err}
 	if errors.Is(err, errdefs.ErrPluginMissing) {
 		failed.InstallHint = i.Hint
 	}

@@ -4,10 +4,13 @@
 package execplugin
 
 import (
+	"bytes"
 	"encoding/json"
 	"regexp"
 	"strings"
 	"unicode"
+
+	"github.com/rollcall-dev/rollcall/pkg/credentials/internal/redact"
 )
 
 // maxStderr is how much of a plugin's standard error is kept: its end.
@@ -20,7 +23,7 @@ type tail struct {
 }
 
 func (t *tail) Write(p []byte) (int, error) {
-	// More than is shown, since half of a secret would not be recognised.
+	// More than is shown: half of a secret may not be recognised.
 	const kept = 4 * maxStderr
 	t.data = append(t.data, p...)
 	if len(t.data) > kept {
@@ -34,44 +37,21 @@ func (t *tail) bytes() []byte {
 	if !t.cut {
 		return t.data
 	}
-	// The first word may be the second half of a secret.
-	_, rest, found := strings.Cut(string(t.data), "\n")
-	if !found {
-		return nil
+	// The first word may be the second half of a secret, and the first line
+	// that of one with spaces.
+	if _, rest, found := bytes.Cut(t.data, []byte("\n")); found {
+		return rest
 	}
-	return []byte(rest)
+	_, rest, _ := bytes.Cut(t.data, []byte(" "))
+	return rest
 }
-
-// secretName is the end of names of fields and parameters with secrets.
-const secretName = `token|secret|password|passwd|client-?key-?data|(api|access|private)[_-]?key`
 
 // escapeSequence matches those of a terminal's colours.
 var escapeSequence = regexp.MustCompile(`\x1b\[[0-9;]*[A-Za-z]`)
 
-// secretLike matches what is not shown if a plugin prints it: keys in PEM format,
-// JSON web tokens, what follows "bearer", basic authentication, passwords in
-// URLs, and the values of fields and parameters with names of secrets.
-var secretLike = []*regexp.Regexp{
-	regexp.MustCompile(`(?s)-----BEGIN [A-Z ]*PRIVATE KEY-----.*?(-----END [A-Z ]*PRIVATE KEY-----|$)`),
-	regexp.MustCompile(`\beyJ[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]*)*`),
-	regexp.MustCompile(`(?i)\bbearer\s+\S+`),
-	// A quoted name has a quoted value, as in JSON; anything else is prose, as in
-	// key "token": not found.
-	regexp.MustCompile(`(?i)(` + secretName + `)["']\s*[:=]\s*["'][^"']*["']?`),
-	regexp.MustCompile(`(?i)(` + secretName + `)\s*[:=]\s*["']?[^\s"',}]+["']?`),
-	regexp.MustCompile(`(?i)\bauthorization["']?\s*[:=]\s*["']?basic\s+\S+`),
-	regexp.MustCompile(`://[^/\s@]*:[^/\s@]*@`),
-	regexp.MustCompile(`\bya29\.[A-Za-z0-9._-]+`),
-}
-
-const redacted = "[redacted]"
-
-// programMark replaces the program's name while secrets are redacted.
-const programMark = "\x00"
-
-// printable returns the end of what the program wrote, at most maxStderr bytes,
-// without secrets and control characters.
-func printable(program string, text []byte, secrets []string) string {
+// printable returns the end of the text, at most maxStderr bytes, without secrets
+// and control characters.
+func printable(text []byte, secrets []string) string {
 	clean := escapeSequence.ReplaceAllString(strings.ToValidUTF8(string(text), "?"), "")
 	// First, so that what is removed cannot hide a secret.
 	clean = strings.Map(func(r rune) rune {
@@ -86,18 +66,9 @@ func printable(program string, text []byte, secrets []string) string {
 		return r
 	}, clean)
 	for _, secret := range secrets {
-		clean = strings.ReplaceAll(clean, secret, redacted)
+		clean = strings.ReplaceAll(clean, secret, redact.Mark)
 	}
-	// Programs start their messages with their name. What follows
-	// "mc-credential-token-secret:" is not a secret.
-	if strings.Contains(program, "-") {
-		clean = strings.ReplaceAll("\n"+clean, "\n"+program+":", "\n"+programMark+":")[1:]
-	}
-	for _, pattern := range secretLike {
-		clean = pattern.ReplaceAllString(clean, redacted)
-	}
-	clean = strings.ReplaceAll(clean, programMark, program)
-	clean = strings.TrimSpace(clean)
+	clean = strings.TrimSpace(redact.Text(clean))
 	if len(clean) > maxStderr {
 		clean = strings.ToValidUTF8(clean[len(clean)-maxStderr:], "")
 	}
@@ -112,7 +83,8 @@ func secretsIn(output []byte) []string {
 			ClientKeyData string `json:"clientKeyData"`
 		} `json:"status"`
 	}
-	_ = json.Unmarshal(output, &credential) // what can be parsed is enough
+	// Names in any case, and what can be parsed: more is redacted then.
+	_ = json.Unmarshal(output, &credential)
 	var secrets []string
 	for _, secret := range []string{credential.Status.Token, credential.Status.ClientKeyData} {
 		if secret = strings.TrimSpace(secret); secret != "" {

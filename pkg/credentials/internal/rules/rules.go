@@ -1,8 +1,9 @@
 // Copyright The Rollcall Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package rules has what both the provider file and the runs of its plugins
-// depend on: names, patterns and environment variables.
+// Package rules has what the provider file, the runs of its plugins and the SDK
+// for plugins depend on: names, patterns, environment variables, and how JSON is
+// read.
 package rules
 
 import (
