@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"net/url"
+	"reflect"
 	"sync/atomic"
 	"time"
 
@@ -16,16 +17,20 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/transport"
 	"sigs.k8s.io/controller-runtime/pkg/cluster"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/rollcall-dev/rollcall/pkg/credentials"
 	"github.com/rollcall-dev/rollcall/pkg/inventory"
+	"github.com/rollcall-dev/rollcall/pkg/mc/fleet/internal/hosts"
 	"github.com/rollcall-dev/rollcall/pkg/mc/fleet/internal/identity"
 	"github.com/rollcall-dev/rollcall/pkg/mc/fleet/internal/informer"
 	"github.com/rollcall-dev/rollcall/pkg/mc/fleet/internal/mapping"
 	"github.com/rollcall-dev/rollcall/pkg/mc/fleet/internal/monitor"
 	"github.com/rollcall-dev/rollcall/pkg/mc/fleet/internal/worker"
+	"github.com/rollcall-dev/rollcall/pkg/mc/internal/fieldindex"
+	"github.com/rollcall-dev/rollcall/pkg/mc/multicluster"
 )
 
 // backend is the worker.Backend of a fleet.
@@ -42,7 +47,7 @@ func (b *backend) Connect(ctx context.Context, profile *inventory.Profile) (work
 	if err != nil {
 		return nil, err
 	}
-	c, err := b.newConnection(access)
+	c, err := b.newConnection(ctx, access)
 	if err != nil {
 		access.Release()
 		return nil, err
@@ -50,13 +55,10 @@ func (b *backend) Connect(ctx context.Context, profile *inventory.Profile) (work
 	return c, nil
 }
 
-// Prepare implements worker.Backend.
-func (b *backend) Prepare(ctx context.Context, cl *worker.Cluster) error {
-	return b.fleet.indexes.addTo(ctx, cl)
+// Indexed implements worker.Backend.
+func (b *backend) Indexed(name multicluster.ClusterName, cl cluster.Cluster) cluster.Cluster {
+	return fieldindex.New(cl, fmt.Sprintf("cluster %q", name), &b.fleet.indexes)
 }
-
-// Forget implements worker.Backend.
-func (b *backend) Forget(cl *worker.Cluster) { b.fleet.indexes.forget(cl) }
 
 // connection is the worker.Connection of an Access. The Access authenticates
 // requests and can be switched; REST options wrap its transport.
@@ -64,12 +66,19 @@ type connection struct {
 	fleet   *Fleet
 	access  *credentials.Access
 	monitor *monitor.Transport // for all requests but probes
+	caches  *informer.Set
 	config  atomic.Pointer[rest.Config]
+	wrap    transport.WrapperFunc // of NewCluster, which sets it, or nil
+	// otherInformers is set if the cluster options replace Cache.NewInformer.
+	otherInformers atomic.Bool
+
+	replacement // of connections that are dead
+	hosts       hosts.Use
 }
 
 var _ worker.Connection = &connection{}
 
-func (b *backend) newConnection(access *credentials.Access) (*connection, error) {
+func (b *backend) newConnection(ctx context.Context, access *credentials.Access) (*connection, error) {
 	config := access.RESTConfig()
 	if err := b.fleet.options.Connection.tune(config); err != nil {
 		return nil, err
@@ -77,11 +86,15 @@ func (b *backend) newConnection(access *credentials.Access) (*connection, error)
 	if u, err := url.Parse(access.Server()); err != nil || u.Host == "" {
 		return nil, fmt.Errorf("server %q is not a URL with a host", identity.Redact(access.Server()))
 	}
-	transport, err := rest.TransportFor(config)
+	next, err := rest.TransportFor(config)
 	if err != nil {
 		return nil, err
 	}
-	c := &connection{fleet: b.fleet, access: access, monitor: monitor.New(transport, b.fleet.options.Connection.Clock)}
+	c := &connection{
+		fleet: b.fleet, access: access,
+		monitor: monitor.New(next, b.fleet.options.Connection.Clock),
+		caches:  informer.NewSet(log.FromContext(ctx)),
+	}
 	c.config.Store(config)
 	return c, nil
 }
@@ -93,19 +106,31 @@ func (c *connection) NewCluster(ctx context.Context, profile *inventory.Profile)
 	config.Host = c.access.Server()
 	config.TLSClientConfig = rest.TLSClientConfig{}
 	config.Proxy, config.Dial = nil, nil
-	config.Transport = c.monitor
+	config.Transport = c.caches.Transport(c.monitor)
+	c.hosts.Begin(config.Host)
 	options := &c.fleet.options.Connection
 	opts := append([]cluster.Option{func(o *cluster.Options) {
 		o.Logger = log.FromContext(ctx)
 		o.Scheme = c.fleet.scheme
 		o.Cache.DefaultWatchErrorHandler = watchErrorLogger(log.FromContext(ctx))
-		o.Cache.NewInformer = informer.New
+		o.Cache.NewInformer = c.caches.New
 		o.MapperProvider = mapping.New
 	}}, options.ClusterOptions...)
 	if options.ClusterOptionsFor != nil {
 		opts = append(opts, options.ClusterOptionsFor(profile)...)
 	}
-	return options.NewCluster(ctx, profile, config, opts...)
+	opts = append(opts, func(o *cluster.Options) {
+		if reflect.ValueOf(o.Cache.NewInformer).Pointer() != reflect.ValueOf(c.caches.New).Pointer() {
+			c.otherInformers.Store(true)
+		}
+	})
+	before := *config
+	cl, err := options.NewCluster(ctx, profile, config, opts...)
+	var changed error
+	if c.wrap, changed = addedWrapper(&before, config, cl); changed != nil {
+		return nil, changed
+	}
+	return cl, err
 }
 
 // watchErrorLogger returns a handler that logs errors of watches, which reflectors
@@ -134,11 +159,19 @@ func (c *connection) Expiry() time.Time {
 	return expiry
 }
 
+// Informers implements worker.Connection.
+func (c *connection) Informers() *informer.Set {
+	if c.otherInformers.Load() {
+		return nil
+	}
+	return c.caches
+}
+
 // CanProbe implements worker.Connection.
 func (c *connection) CanProbe() bool { return true }
 
-// Probe implements worker.Connection.
-func (c *connection) Probe(ctx context.Context) (uid string, err error) {
+// probe reads the identity of the cluster.
+func (c *connection) probe(ctx context.Context) (uid string, err error) {
 	server, err := url.Parse(c.access.Server())
 	if err != nil {
 		return "", err
@@ -149,26 +182,45 @@ func (c *connection) Probe(ctx context.Context) (uid string, err error) {
 // AliveSince implements worker.Connection.
 func (c *connection) AliveSince(since time.Time) bool { return c.monitor.AliveSince(since) }
 
+// Suspect implements worker.Connection.
+func (c *connection) Suspect() bool { return c.monitor.Suspect() }
+
 // OpenWatches implements worker.Connection.
 func (c *connection) OpenWatches() int { return c.monitor.OpenWatches() }
 
 // Config implements worker.Connection.
-func (c *connection) Config() *rest.Config { return rest.CopyConfig(c.config.Load()) }
+func (c *connection) Config() *rest.Config {
+	config := rest.CopyConfig(c.config.Load())
+	config.Wrap(c.wrap)
+	return config
+}
 
 // Switch implements worker.Connection.
 func (c *connection) Switch(next worker.Connection) bool {
 	n, ok := next.(*connection)
-	if !ok || c.access.Switch(n.access) != nil {
+	if !ok {
 		return false
 	}
+	c.switching.Lock()
+	defer c.switching.Unlock()
+	return c.switchTo(n)
+}
+
+// switchTo is Switch. The lock is held.
+func (c *connection) switchTo(n *connection) bool {
+	if c.access.Switch(n.access) != nil {
+		return false
+	}
+	c.switches++
+	c.hosts.Move(c.access.Server())
 	// REST options may impersonate another user now. They have worked for next.
 	config := c.access.RESTConfig()
 	if c.fleet.options.Connection.tune(config) != nil {
 		return true
 	}
-	if transport, err := rest.TransportFor(config); err == nil {
+	if next, err := rest.TransportFor(config); err == nil {
 		c.config.Store(config)
-		c.monitor.SetNext(transport)
+		c.monitor.SetNext(next)
 	}
 	return true
 }
@@ -187,4 +239,7 @@ func (c *connection) CloseIdle() {
 }
 
 // Release implements worker.Connection.
-func (c *connection) Release() { c.access.Release() }
+func (c *connection) Release() {
+	c.access.Release()
+	c.hosts.End()
+}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/rollcall-dev/rollcall/pkg/inventory"
 	"github.com/rollcall-dev/rollcall/pkg/mc/fleet/internal/identity"
+	"github.com/rollcall-dev/rollcall/pkg/mc/fleet/internal/informer"
 	"github.com/rollcall-dev/rollcall/pkg/mc/fleet/internal/worker"
 )
 
@@ -99,7 +100,9 @@ func (c *staticConnection) Fingerprint() string           { return c.of.Fingerpr
 func (c *staticConnection) Expiry() time.Time             { return time.Time{} }
 func (c *staticConnection) CanProbe() bool                { return c.of.Probe != nil }
 func (c *staticConnection) AliveSince(time.Time) bool     { return false }
+func (c *staticConnection) Suspect() bool                 { return false }
 func (c *staticConnection) OpenWatches() int              { return 0 }
+func (c *staticConnection) Informers() *informer.Set      { return nil }
 func (c *staticConnection) Config() *rest.Config          { return nil }
 func (c *staticConnection) Switch(worker.Connection) bool { return false }
 func (c *staticConnection) Close()                        {}

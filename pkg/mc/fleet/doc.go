@@ -20,6 +20,7 @@
 // # Usage
 //
 //   - [Fleet.Get] returns an engaged cluster, and [ProfileFrom] its profile.
+//   - [FreshnessOf] returns which caches of a cluster are behind it.
 //   - [Fleet.Status], [Fleet.StatusHandler] and the metrics rollcall_fleet_* show the
 //     state of each cluster.
 //   - [Fleet.ReadyCheck] is a check for the manager's readiness probe.
@@ -34,12 +35,16 @@
 //     as it is.
 //   - A cluster stays engaged when its credentials or its endpoint change: only the
 //     connection is switched. Caches and engaged controllers stay.
+//   - The caches of a cluster that is Ready are in step, or its status names those
+//     that are not. A cluster restored from a backup stays engaged, and its handlers
+//     see what was lost as deleted.
 //   - A cluster is re-engaged when its identity has changed or cannot be verified.
 //   - A cluster that cannot be connected is retried with backoff, and at once when
 //     its profile changes. Clusters and profiles that change again and again are
 //     throttled.
-//   - After a cluster is disengaged, none of its goroutines, connections and indexes
-//     remain.
+//   - An index of a kind that a cluster does not serve, or forbids, only affects Lists
+//     that use it.
+//   - After a cluster is disengaged, none of its goroutines and connections remain.
 //
 // # States
 //
@@ -60,6 +65,6 @@
 // # Implementation
 //
 // The packages below internal are: worker (the states of one cluster), admission
-// (startup slots), identity, monitor (observes requests), mapping (REST mappings
-// that clusters share), informer and timing.
+// (startup slots), identity, monitor (observes requests), informer (keeps caches in
+// step), mapping (REST mappings that clusters share) and timing.
 package fleet

@@ -85,8 +85,8 @@ func Example() {
 	fmt.Println(<-requests)
 	fmt.Println(<-requests)
 	// Unordered output:
-	// fleet/eu//default
-	// fleet/us//default
+	// cluster://fleet/eu//default
+	// cluster://fleet/us//default
 }
 
 // exampleConnector connects clusters that the program has created itself.

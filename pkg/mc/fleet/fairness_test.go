@@ -68,9 +68,6 @@ const (
 	forbidden = "forbidden" // does not allow to list the kind: its source never syncs
 )
 
-// diagnosisDelay is when a source notices that its kind is forbidden.
-const diagnosisDelay = 500 * time.Millisecond
-
 // listingAware starts one source in each cluster that needs time to list.
 type listingAware struct {
 	*awareRecorder
@@ -101,8 +98,7 @@ func (r *listingAware) start(ctx context.Context, start multicluster.StartReques
 	case missing:
 		return errors.New("no matches for kind")
 	case forbidden:
-		sleep(ctx, diagnosisDelay)
-		return nil
+		return nil // its informer reports that at once
 	}
 	sleep(ctx, r.list)
 	if ctx.Err() == nil && r.left.Add(-1) == 0 {
@@ -192,7 +188,8 @@ func TestUnusableKindsDelayFew(t *testing.T) {
 		{missing, 5 * time.Millisecond, 200 * time.Millisecond},
 		{missing, 50 * time.Millisecond, 2 * time.Second},
 		{missing, 50 * time.Millisecond, 20 * time.Second},
-		{forbidden, 50 * time.Millisecond, 20 * time.Second}, // three rounds of diagnosis are 1.5 s
+		{forbidden, 5 * time.Millisecond, 200 * time.Millisecond},
+		{forbidden, 50 * time.Millisecond, 20 * time.Second},
 	} {
 		t.Run(fmt.Sprintf("%s, responses take %v, lists %v", tc.kind, tc.response, tc.list), func(t *testing.T) {
 			servers := slices.Concat(slices.Repeat([]string{tc.kind}, 96), slices.Repeat([]string{healthy}, 8))

@@ -17,6 +17,7 @@ import (
 	"github.com/rollcall-dev/rollcall/pkg/inventory"
 	"github.com/rollcall-dev/rollcall/pkg/mc/fleet/internal/admission"
 	"github.com/rollcall-dev/rollcall/pkg/mc/fleet/internal/worker"
+	"github.com/rollcall-dev/rollcall/pkg/mc/internal/fieldindex"
 	"github.com/rollcall-dev/rollcall/pkg/mc/multicluster"
 )
 
@@ -25,7 +26,7 @@ import (
 type Fleet struct {
 	options Options
 	scheme  *runtime.Scheme // the manager's, nil if there is none; set by Start
-	indexes *indexes
+	indexes fieldindex.Set
 	synced  atomic.Bool // the source has listed the inventory
 
 	// workers has the *worker.Worker of each multicluster.ClusterName.
@@ -49,7 +50,6 @@ func New(options Options) (*Fleet, error) {
 	}
 	return &Fleet{
 		options:    options,
-		indexes:    newIndexes(&options.Connection),
 		byProfile:  map[inventory.Key]*worker.Worker{},
 		duplicates: map[inventory.Key]ClusterStatus{},
 	}, nil
@@ -91,6 +91,7 @@ func (f *Fleet) workerOptions(aware multicluster.Aware) *worker.Options {
 		MinBackoff:     o.MinBackoff,
 		MaxBackoff:     o.MaxBackoff,
 		Throttles:      worker.NewThrottles(o.MinBackoff, o.MaxBackoff),
+		Stopped:        &worker.StoppedWorkers{},
 
 		ProbeInterval:         o.Probe.Interval,
 		ProbeTimeout:          o.Probe.Timeout,

@@ -4,6 +4,7 @@
 package fleet_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"testing"
@@ -12,7 +13,9 @@ import (
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
 	"sigs.k8s.io/cluster-inventory-api/apis/v1alpha1"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/cluster"
 
@@ -309,20 +312,31 @@ func TestStopInEachState(t *testing.T) {
 		{"connecting", mctest.Hang, fleet.Connecting},
 		{"in backoff", mctest.Refuse, fleet.Backoff},
 		{"ready", mctest.Slow(0), fleet.Ready},
-		{"syncing the cache of an index", mctest.Hang.On("configmaps"), fleet.Syncing},
+		{"syncing a cache", mctest.Hang.On("configmaps"), fleet.Syncing},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			g := NewWithT(t)
 			c := mctest.New(t)
 			c.Fault(tc.fault)
-			env := start(t, []*mctest.Cluster{c}, func(o *fleet.Options) { o.Connection.MinBackoff, o.Connection.ConnectTimeout = time.Hour, time.Hour })
-			g.Expect(env.IndexField(t.Context(), &corev1.ConfigMap{}, "data.key", func(client.Object) []string { return nil })).To(Succeed())
+			env := start(t, []*mctest.Cluster{c}, func(o *fleet.Options) {
+				o.Connection.MinBackoff, o.Connection.ConnectTimeout = time.Hour, time.Hour
+				o.Connection.NewCluster = withConfigMaps
+			})
 			env.source.put(profile("eu", c.Config().Host))
 			g.Eventually(env.state("fleet/eu")).Should(Equal(tc.until))
 			env.stop()
 			g.Expect(env.Status()).To(BeEmpty())
 		})
 	}
+}
+
+// withConfigMaps creates a cluster whose cache has ConfigMaps from the start.
+func withConfigMaps(ctx context.Context, _ *inventory.Profile, config *rest.Config, opts ...cluster.Option) (cluster.Cluster, error) {
+	cl, err := cluster.New(config, opts...)
+	if err == nil {
+		_, err = cl.GetCache().GetInformer(ctx, &corev1.ConfigMap{}, cache.BlockUntilSynced(false))
+	}
+	return cl, err
 }
 
 func TestStartTwice(t *testing.T) {

@@ -119,6 +119,24 @@ func TestRebuiltBusyClusterIsReengaged(t *testing.T) {
 	}).WithPolling(10 * time.Millisecond).Should(Equal(2))
 }
 
+// Permissions on kube-system that come after the cluster are used.
+func TestPermissionsComeLater(t *testing.T) {
+	g := NewWithT(t)
+	c := mctest.New(t)
+	c.Fault(mctest.Forbidden.On("namespaces"))
+	env := start(t, []*mctest.Cluster{c}, quickProbes)
+	env.source.put(profile("eu", c.Config().Host))
+	g.Eventually(env.state("fleet/eu")).Should(Equal(fleet.Ready))
+	g.Expect(env.status("fleet/eu").UID).To(BeEmpty())
+	uid := func() string { return env.status("fleet/eu").UID }
+	c.Clear()
+	g.Eventually(uid).Should(BeEquivalentTo(c.UID()))
+	g.Expect(env.aware.of("fleet/eu")).To(HaveLen(1))
+	c.Rebuild()
+	g.Eventually(uid).Should(BeEquivalentTo(c.UID()))
+	g.Eventually(func() []engagement { return env.aware.of("fleet/eu") }).Should(HaveLen(2))
+}
+
 func TestActiveClusterIsNotProbed(t *testing.T) {
 	g := NewWithT(t)
 	c := mctest.New(t)
@@ -184,4 +202,46 @@ func TestRevokedCredentialIsReplaced(t *testing.T) {
 	env.credentials.set(c.Config().Host, c.ConfigFor("newest"))
 	g.Eventually(env.state("fleet/eu")).Should(Equal(fleet.Ready))
 	g.Expect(env.aware.of("fleet/eu")).To(HaveLen(1))
+}
+
+func TestRefusedCredentialsBesideWatch(t *testing.T) {
+	g := NewWithT(t)
+	c := mctest.New(t)
+	c.AddToken("t", "user", "system:masters")
+	env := start(t, nil, func(o *fleet.Options) { o.Connection.Probe.Interval = 200 * time.Millisecond })
+	config := c.ConfigFor("t")
+	env.credentials.set(config.Host, config)
+	env.source.put(profile("eu", config.Host))
+	g.Eventually(env.state("fleet/eu")).Should(Equal(fleet.Ready))
+	cl := env.aware.of("fleet/eu")[0].cluster
+	g.Expect(names(t, g, cl)).To(BeEmpty()) // starts a watch
+	resolved := env.credentials.count()
+
+	// The watch goes on, and has events all the time.
+	c.RevokeToken("t")
+	n := 0
+	g.Eventually(func() fleet.State {
+		n++
+		g.Expect(c.Create(configMap(fmt.Sprint("event-", n)))).To(Succeed())
+		_ = cl.GetAPIReader().Get(t.Context(), key("any"), &corev1.ConfigMap{})
+		return env.status("fleet/eu").State
+	}).WithPolling(10 * time.Millisecond).Should(Equal(fleet.Degraded))
+	g.Expect(env.status("fleet/eu").Reason).To(Equal(fleet.Unauthorized))
+	g.Expect(env.credentials.count()).To(BeNumerically(">", resolved), "the profile was resolved again")
+	g.Expect(c.OpenWatches("configmaps")).To(Equal(1))
+}
+
+func TestRetryAfter(t *testing.T) {
+	g := NewWithT(t)
+	c := mctest.New(t)
+	c.Fault(mctest.TooManyRequests(2 * time.Second))
+	env := start(t, []*mctest.Cluster{c}, func(o *fleet.Options) { o.Connection.MaxBackoff = time.Minute })
+	env.source.put(profile("eu", c.Config().Host))
+	g.Eventually(env.state("fleet/eu")).Should(Equal(fleet.Backoff))
+	refused := time.Now()
+	g.Expect(env.status("fleet/eu").LastError).To(ContainSubstring("too many requests (429)"))
+	c.Clear()
+	g.Eventually(env.state("fleet/eu")).Should(Equal(fleet.Ready))
+	g.Expect(time.Since(refused)).To(BeNumerically(">", 1500*time.Millisecond))
+	g.Expect(c.Requests("get", "namespaces")).To(Equal(2))
 }

@@ -19,7 +19,7 @@ var (
 		"Number of clusters by state; duplicates are Pending.", []string{"state"}, nil)
 
 	accessUpdateFailedDesc = prometheus.NewDesc("rollcall_fleet_access_update_failed",
-		"Number of Ready clusters whose new access cannot be used.", nil, nil)
+		"Number of Ready or Degraded clusters whose new access cannot be used.", nil, nil)
 
 	syncedDesc = prometheus.NewDesc("rollcall_fleet_inventory_synced",
 		"1 if the inventory has been listed, 0 if not.", nil, nil)
@@ -85,7 +85,7 @@ func (c *collector) Collect(ch chan<- prometheus.Metric) {
 		f.eachWorker(func(w *worker.Worker) {
 			status := w.Status()
 			counts[status.State]++
-			if status.Reason == AccessUpdateFailed {
+			if status.AccessError != "" {
 				accessUpdateFailed++
 			}
 		})

@@ -64,7 +64,8 @@ type ConnectionOptions struct {
 
 	// ClusterOptions are options of controller-runtime clusters, for all clusters.
 	// By default a cluster has the Scheme of the manager that runs the fleet. If
-	// one replaces Cache.NewInformer, stopped watches are not drained.
+	// one replaces Cache.NewInformer, the fleet does not keep the caches in step (see
+	// FreshnessOf), and stopped watches are not drained.
 	ClusterOptions []cluster.Option
 
 	// ClusterOptionsFor returns options for the cluster of one profile. They are
@@ -73,13 +74,17 @@ type ConnectionOptions struct {
 	ClusterOptionsFor func(profile *inventory.Profile) []cluster.Option
 
 	// NewCluster creates the cluster. It must use the transport of the config,
-	// through which the fleet replaces credentials and endpoints. Defaults to
-	// cluster.New.
+	// through which the fleet replaces credentials and endpoints. To replace it, or to
+	// set another field that concerns connections (Host, TLSClientConfig, Dial, Proxy, …),
+	// in the config or a copy of it, is an error of that cluster: set these in the
+	// credentials. A wrapper that is added with Wrap is also part of the cluster's
+	// GetConfig. Defaults to cluster.New.
 	NewCluster func(ctx context.Context, profile *inventory.Profile, config *rest.Config, opts ...cluster.Option) (cluster.Cluster, error)
 
 	// ConnectTimeout bounds one attempt to connect a cluster and sync its caches,
-	// without the wait for a startup slot. It also bounds the wait for the
-	// cluster's goroutines when it is disengaged. The context of the functions
+	// without the wait for a startup slot. It also bounds the wait for the caches of
+	// a Degraded cluster that responds again, and for the cluster's goroutines and
+	// running reconciles when it is disengaged. The context of the functions
 	// called (credentials, Connector, NewCluster, Engage) ends with it. A function
 	// that ignores its context keeps its own cluster from being tried again, and
 	// Start from returning, but no other cluster from a startup slot. Defaults to
@@ -96,7 +101,8 @@ type ConnectionOptions struct {
 	Probe ProbeOptions
 
 	// MinBackoff and MaxBackoff bound the delay after a failed attempt, which
-	// doubles each time, with 20 % jitter. It is reset when the profile or the
+	// doubles each time, with 20 % jitter; a cluster that is too busy (429) can ask for
+	// a longer one, up to MaxBackoff. It is reset when the profile or the
 	// credentials change, or when the cluster has been engaged for longer than
 	// MaxBackoff. A change ends the delay at once; after five changes in a row
 	// each waits for a delay that doubles in the same way. They default to 1 s and
@@ -112,20 +118,28 @@ type ConnectionOptions struct {
 // ProbeOptions configure the health probes of engaged clusters. A probe reads
 // the namespace kube-system. A response of an API server that forbids it, does
 // not have it, or has too many requests (429) counts as success; responses of
-// anything that is not Kubernetes count as failures. A cluster that has sent data
-// since the last probe is not probed, unless a connection was dropped since: the
-// endpoint may lead to another cluster now.
+// anything that is not Kubernetes count as failures. A cluster that sends data, such
+// as events of watches, is not probed, unless a connection was dropped, as the
+// endpoint may lead to another cluster now, or a request was answered with 401: an
+// open watch goes on with credentials that were revoked. If a probe is not answered
+// in half of Timeout, another one is sent over a new connection; if that is answered
+// first, it replaces the connections in use, and watches resume over it.
 type ProbeOptions struct {
-	// Interval is the time between probes, to which up to 20 % jitter is added.
-	// Defaults to 10 s. Negative means no probes.
+	// Interval is the time in which a cluster is probed after a dropped connection or
+	// a 401, and while it is Degraded. Up to 20 % jitter is added to it. A cluster that
+	// stops responding is Degraded within FailureThreshold × Interval and the time of
+	// the probes. So a cluster that responds and sends nothing is probed every
+	// 2 × Interval only, and more often after a failure; with a FailureThreshold of 1
+	// or 2, every Interval. Defaults to 10 s. Negative means no probes.
 	Interval time.Duration
 
 	// Timeout bounds one probe. Defaults to 5 s.
 	Timeout time.Duration
 
 	// FailureThreshold is the number of consecutive failures after which a cluster
-	// is Degraded: its requests stay in the queues and take no worker. One success
-	// makes it Ready again. Defaults to 3.
+	// is Degraded: its requests stay in the queues and take no worker. After one
+	// success it is Ready again when its caches are in step, at the latest after
+	// ConnectTimeout. Defaults to 3.
 	FailureThreshold int
 
 	// DropAfter is how long probes may fail before the cluster is disengaged and

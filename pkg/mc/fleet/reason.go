@@ -36,7 +36,12 @@ const (
 	ResolvingAccess = worker.ResolvingAccess
 	// CheckingIdentity means that the cluster has been sent its first request.
 	CheckingIdentity = worker.CheckingIdentity
-	// SyncingCaches means that the cluster's caches are syncing.
+	// DuplicateCluster means that the same cluster is still being disengaged under
+	// another name, whose profile was removed. Clusters are compared by identity, and
+	// by endpoint if their identities cannot be compared.
+	DuplicateCluster = worker.DuplicateCluster
+	// SyncingCaches means that the cluster's caches are syncing. If the cluster is
+	// Degraded, it responds again.
 	SyncingCaches = worker.SyncingCaches
 	// Engaging means that the cluster is engaged with controllers and other
 	// components.
@@ -51,7 +56,9 @@ const (
 	// credentials changed or the cluster responded with 401, and that the result
 	// cannot be used. The cluster works with its current connection until that fails
 	// or the fleet restarts. The last error is one that another reason describes, such
-	// as ResolveFailed or Unreachable. It is retried with backoff.
+	// as ResolveFailed or Unreachable. It is retried with backoff. A profile whose
+	// access is no longer allowed (credentials.ErrDenied) is disengaged instead. A
+	// cluster that is Degraded shows the error in ClusterStatus.AccessError.
 	AccessUpdateFailed = worker.AccessUpdateFailed
 )
 
@@ -67,13 +74,16 @@ const (
 	CertificateInvalid = worker.CertificateInvalid
 	// Unauthorized means that the cluster rejects the credentials (401).
 	Unauthorized = worker.Unauthorized
+	// TooManyRequests means that the cluster has too many requests (429) to connect
+	// now. An engaged cluster with this response is Ready.
+	TooManyRequests = worker.TooManyRequests
 	// UnexpectedResponse means that the response is not from a healthy API server.
 	UnexpectedResponse = worker.UnexpectedResponse
 )
 
 // Reasons of clusters that are in Backoff.
 const (
-	// SetupFailed means that the cluster could not be created or indexed.
+	// SetupFailed means that the cluster could not be created.
 	SetupFailed = worker.SetupFailed
 	// CacheSyncTimeout means that the caches did not sync in time.
 	CacheSyncTimeout = worker.CacheSyncTimeout

@@ -135,7 +135,7 @@ func TestReasons(t *testing.T) {
 		{state: fleet.Backoff, reason: fleet.CacheStopped, fakeConnector: fakeConnector{cluster: failingCluster{}}},
 		{state: fleet.Backoff, reason: fleet.EngageFailed, engage: func(e *awareRecorder) multicluster.Aware { e.fail = down; return e }},
 		{state: fleet.Backoff, reason: fleet.EngageFailed, after: time.Minute, engage: func(e *awareRecorder) multicluster.Aware { return blockingAware{e, "fleet/eu"} }},
-		{state: fleet.Backoff, reason: fleet.IdentityChanged, after: 2 * time.Minute, fakeConnector: fakeConnector{opaque: true, probe: func(_ context.Context, n int) (string, error) { return fmt.Sprint(n), nil }}},
+		{state: fleet.Backoff, reason: fleet.IdentityChanged, after: 3 * time.Minute, fakeConnector: fakeConnector{opaque: true, probe: func(_ context.Context, n int) (string, error) { return fmt.Sprint(n), nil }}},
 		{
 			state: fleet.Backoff, reason: fleet.AccessChanged, fakeConnector: fakeConnector{connect: func(ctx context.Context, _ *inventory.Profile) error { return hang(ctx) }},
 			act: func(env *testEnv) {
@@ -278,6 +278,7 @@ func TestReasonsOfRESTConfigs(t *testing.T) {
 		}, fleet.CertificateInvalid},
 		{"401", []mctest.Fault{mctest.Unauthorized}, nil, fleet.Unauthorized},
 		{"503", []mctest.Fault{mctest.Unavailable}, nil, fleet.UnexpectedResponse},
+		{"429", []mctest.Fault{mctest.TooManyRequests(time.Second)}, nil, fleet.TooManyRequests},
 		{"a REST option fails", nil, func(o *fleet.Options) {
 			o.Connection.RESTOptions = []func(*rest.Config) error{func(*rest.Config) error { return errors.New("no") }}
 		}, fleet.ResolveFailed},

@@ -4,12 +4,17 @@
 package fleet
 
 import (
+	"cmp"
+	"errors"
 	"fmt"
 	"net/http"
 	"reflect"
 
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/transport"
+	"sigs.k8s.io/controller-runtime/pkg/cluster"
+
+	"github.com/rollcall-dev/rollcall/pkg/mc/internal/identity"
 )
 
 // tune applies the RESTOptions to a configuration.
@@ -30,6 +35,25 @@ func (o *ConnectionOptions) tune(config *rest.Config) error {
 		return fmt.Errorf("REST option: must not change %s, which comes from the credentials", field)
 	}
 	return nil
+}
+
+// addedWrapper returns the wrapper that NewCluster has added to the config that it got,
+// or to that of its cluster, or nil. It returns an error if NewCluster has set a field
+// there that has no effect beside the transport of the config, or that transport.
+func addedWrapper(before, got *rest.Config, cl cluster.Cluster) (transport.WrapperFunc, error) {
+	made := got
+	if cl != nil && !identity.IsNil(cl) {
+		made = cmp.Or(cl.GetConfig(), got)
+	}
+	for _, after := range []*rest.Config{got, made} {
+		if !sameTransport(before.Transport, after.Transport) {
+			return nil, errors.New("NewCluster: must not replace Transport of the config, which authenticates: add a wrapper with Wrap")
+		}
+		if field := connectionChange(before, after); field != "" {
+			return nil, fmt.Errorf("NewCluster: must not set %s of the config, which would be ignored: the connection exists already; set it in the credentials", field)
+		}
+	}
+	return made.WrapTransport, nil
 }
 
 // connectionChange returns the name of a changed field that concerns connections, or

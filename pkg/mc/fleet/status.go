@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/rollcall-dev/rollcall/pkg/inventory"
+	"github.com/rollcall-dev/rollcall/pkg/mc/fleet/internal/informer"
 	"github.com/rollcall-dev/rollcall/pkg/mc/fleet/internal/worker"
 	"github.com/rollcall-dev/rollcall/pkg/mc/multicluster"
 )
@@ -55,8 +56,13 @@ type ClusterStatus struct {
 	Since time.Time `json:"since"`
 	// LastError is the last error since the cluster was Ready, or "". For a
 	// duplicate it names the profile whose cluster has the name; with
-	// AccessUpdateFailed, it is why the new access cannot be used.
+	// AccessUpdateFailed, it is why the new access cannot be used; with Engaged, it
+	// names the caches that are behind the cluster (see FreshnessOf).
 	LastError string `json:"lastError,omitempty"`
+	// AccessError is why the profile's latest access cannot be used, while the cluster
+	// keeps its current connection; see AccessUpdateFailed. It is set for clusters
+	// that are Ready or Degraded.
+	AccessError string `json:"accessError,omitempty"`
 	// Server is the URL of the API server, without user information.
 	Server string `json:"server,omitempty"`
 	// Provider is the name of the access provider in use (KEP-5339).
@@ -79,11 +85,14 @@ type ClusterStatus struct {
 	Queued int `json:"queued"`
 }
 
-// String returns the state, the reason and the last error.
+// String returns the state, the reason and the errors.
 func (s ClusterStatus) String() string {
 	text := fmt.Sprintf("%s (%s)", s.State, s.Reason)
 	if s.LastError != "" {
 		text += ": " + s.LastError
+	}
+	if s.AccessError != "" && s.AccessError != s.LastError {
+		text += "; the new access cannot be used: " + s.AccessError
 	}
 	return text
 }
@@ -91,7 +100,7 @@ func (s ClusterStatus) String() string {
 // newStatus returns the status that a worker keeps.
 func newStatus(s worker.Status) ClusterStatus {
 	return ClusterStatus{
-		Name: s.Name, Profile: s.Profile, State: s.State, Reason: s.Reason, Since: s.Since, LastError: s.LastError,
+		Name: s.Name, Profile: s.Profile, State: s.State, Reason: s.Reason, Since: s.Since, LastError: s.LastError, AccessError: s.AccessError,
 		Server: s.Server, Provider: s.Provider, UID: s.UID,
 	}
 }
@@ -104,6 +113,9 @@ func currentStatus(w *worker.Worker) ClusterStatus {
 		status.OpenWatches = cl.Connection().OpenWatches()
 		status.CredentialExpiry = cl.Connection().Expiry()
 		status.Queued = cl.Backlog()
+		if status.State == Ready && status.LastError == "" {
+			status.LastError = informer.Describe(cl.Connection().Informers().Behind())
+		}
 	}
 	return status
 }

@@ -5,6 +5,7 @@
 package identity
 
 import (
+	"bytes"
 	"context"
 	"crypto/tls"
 	"encoding/json"
@@ -13,8 +14,9 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"strconv"
+	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -63,6 +65,28 @@ func (i Identity) String() string {
 // maxResponseBytes bounds how much of a response is read.
 const maxResponseBytes = 1 << 20
 
+// object has the fields of a response that a probe needs.
+type object struct {
+	Kind     string `json:"kind"`
+	Metadata struct {
+		UID string `json:"uid"`
+	} `json:"metadata"`
+}
+
+// readBody reads the body into a buffer of its length, where that is known.
+func readBody(response *http.Response) ([]byte, error) {
+	var body bytes.Buffer
+	if n := response.ContentLength; n > 0 && n <= maxResponseBytes {
+		body.Grow(int(n) + bytes.MinRead)
+	}
+	_, err := body.ReadFrom(io.LimitReader(response.Body, maxResponseBytes))
+	return body.Bytes(), err
+}
+
+func noResponse(server *url.URL, err error) error {
+	return fmt.Errorf("no response from %s: %w", Redact(server.String()), err)
+}
+
 // Probe reads the UID of the namespace kube-system. The UID is "" if an API server
 // responds, but forbids that or has no such namespace. Errors are a
 // *CertificateError, a *ResponseError, ErrUnauthorized, a *credentials.Error where
@@ -73,43 +97,53 @@ func Probe(ctx context.Context, transport http.RoundTripper, server *url.URL) (u
 		return "", err
 	}
 	request.Header.Set("Accept", "application/json")
-	name := Redact(server.String())
 	response, err := transport.RoundTrip(request)
 	if _, ok := errors.AsType[*credentials.Error](err); ok {
 		return "", err
 	}
 	if _, ok := errors.AsType[*tls.CertificateVerificationError](err); ok {
-		return "", &CertificateError{server: name, err: err}
+		return "", &CertificateError{server: Redact(server.String()), err: err}
 	}
 	if err != nil {
-		return "", fmt.Errorf("no response from %s: %w", name, err)
+		return "", noResponse(server, err)
 	}
 	defer response.Body.Close()
-	body, err := io.ReadAll(io.LimitReader(response.Body, maxResponseBytes))
+	body, err := readBody(response)
 	if err != nil {
-		return "", fmt.Errorf("no response from %s: %w", name, err)
+		return "", noResponse(server, err)
 	}
 
 	switch response.StatusCode {
 	case http.StatusOK:
-		var namespace corev1.Namespace
+		var namespace object
 		if err := json.Unmarshal(body, &namespace); err != nil || namespace.Kind != "Namespace" {
-			return "", &ResponseError{server: name}
+			return "", &ResponseError{server: Redact(server.String())}
 		}
-		return string(namespace.UID), nil
+		return namespace.Metadata.UID, nil
 	case http.StatusForbidden, http.StatusNotFound:
 		// API servers send a Status; proxies in front of them do not.
-		var status metav1.TypeMeta
+		var status object
 		if err := json.Unmarshal(body, &status); err != nil || status.Kind != "Status" {
-			return "", &ResponseError{server: name, code: response.StatusCode}
+			return "", &ResponseError{server: Redact(server.String()), code: response.StatusCode}
 		}
 		return "", nil
 	case http.StatusUnauthorized:
-		return "", fmt.Errorf("%s %w", name, ErrUnauthorized)
+		return "", fmt.Errorf("%s %w", Redact(server.String()), ErrUnauthorized)
 	default:
-		return "", &ResponseError{server: name, code: response.StatusCode}
+		return "", &ResponseError{server: Redact(server.String()), code: response.StatusCode, retryAfter: retryAfter(response)}
 	}
 }
+
+func retryAfter(response *http.Response) time.Duration {
+	seconds, err := strconv.Atoi(response.Header.Get("Retry-After"))
+	if err != nil || seconds < 0 || seconds > int(maxRetryAfter/time.Second) {
+		return 0
+	}
+	return time.Duration(seconds) * time.Second
+}
+
+// maxRetryAfter is the longest delay that a server can reasonably ask for.
+const maxRetryAfter = 24 * time.Hour
 
 // ErrUnauthorized is the error of a cluster that does not accept the credentials.
 var ErrUnauthorized = errors.New("rejected the credentials (401)")
@@ -135,11 +169,16 @@ func (e *CertificateError) Unwrap() error { return e.err }
 type ResponseError struct {
 	server string
 	code   int // 0 for a response that is not of an API server
+
+	retryAfter time.Duration // that the server asks for, 0 if it does not
 }
 
 func (e *ResponseError) Error() string {
-	if e.code == 0 {
+	switch e.code {
+	case 0:
 		return fmt.Sprintf("the response of %s is not from a Kubernetes API server", e.server)
+	case http.StatusTooManyRequests:
+		return fmt.Sprintf("%s has too many requests (429)", e.server)
 	}
 	return fmt.Sprintf("%s responded with %d %s", e.server, e.code, http.StatusText(e.code))
 }
@@ -147,7 +186,19 @@ func (e *ResponseError) Error() string {
 // IsBusy reports whether the cluster responds, but has too many requests.
 func IsBusy(err error) bool {
 	unexpected, ok := errors.AsType[*ResponseError](err)
-	return ok && unexpected.code == http.StatusTooManyRequests
+	return ok && unexpected.code == http.StatusTooManyRequests || apierrors.IsTooManyRequests(err)
+}
+
+// RetryAfter returns how long the server asks to wait before the next request, 0 if
+// it does not.
+func RetryAfter(err error) time.Duration {
+	if unexpected, ok := errors.AsType[*ResponseError](err); ok {
+		return unexpected.retryAfter
+	}
+	if seconds, ok := apierrors.SuggestsClientDelay(err); ok {
+		return time.Duration(seconds) * time.Second
+	}
+	return 0
 }
 
 // IsUnexpectedResponse reports whether something responded, but not as a healthy

@@ -11,6 +11,7 @@ import (
 	"net/url"
 	"strings"
 	"testing"
+	"time"
 
 	. "github.com/onsi/gomega"
 
@@ -40,6 +41,8 @@ func TestProbeResponses(t *testing.T) {
 		err          string // "" for the response of a cluster
 		busy         bool
 		unauthorized bool
+		header       string // Retry-After
+		retryAfter   time.Duration
 	}{
 		{name: "the namespace", code: 200, body: `{"kind":"Namespace","apiVersion":"v1","metadata":{"uid":"u"}}`, uid: "u"},
 		{name: "forbidden by an API server", code: 403, body: `{"kind":"Status","apiVersion":"v1","code":403}`},
@@ -51,13 +54,18 @@ func TestProbeResponses(t *testing.T) {
 		{name: "a redirect to a login", code: 302, err: "https://a responded with 302"},
 		{name: "rejected credentials", code: 401, err: "https://a rejected the credentials", unauthorized: true},
 		{name: "too many requests", code: 429, err: "429", busy: true},
+		{name: "too many requests for a while", code: 429, err: "429", busy: true, header: "3", retryAfter: 3 * time.Second},
+		{name: "unavailable for a while", code: 503, err: "503", header: "120", retryAfter: 2 * time.Minute},
+		{name: "a malformed delay", code: 503, err: "503", header: "soon"},
+		{name: "a negative delay", code: 503, err: "503", header: "-1"},
+		{name: "an endless delay", code: 503, err: "503", header: "9999999999999"},
 		{name: "unavailable", code: 503, err: "503 Service Unavailable"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			g := NewWithT(t)
 			uid, err := identity.Probe(t.Context(), roundTripper(func(req *http.Request) (*http.Response, error) {
 				g.Expect(req.URL.String()).To(Equal("https://a/api/v1/namespaces/kube-system"))
-				return &http.Response{StatusCode: tc.code, Body: io.NopCloser(strings.NewReader(tc.body))}, nil
+				return &http.Response{StatusCode: tc.code, Header: http.Header{"Retry-After": {tc.header}}, Body: io.NopCloser(strings.NewReader(tc.body))}, nil
 			}), parse(t, "https://a"))
 			g.Expect(identity.IsBusy(err)).To(Equal(tc.busy))
 			g.Expect(identity.IsUnauthorized(err)).To(Equal(tc.unauthorized))
@@ -68,6 +76,7 @@ func TestProbeResponses(t *testing.T) {
 			}
 			g.Expect(err).To(MatchError(ContainSubstring(tc.err)))
 			g.Expect(identity.IsUnexpectedResponse(err)).To(Equal(!tc.unauthorized))
+			g.Expect(identity.RetryAfter(err)).To(Equal(tc.retryAfter))
 		})
 	}
 }

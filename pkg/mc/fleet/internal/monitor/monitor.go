@@ -18,17 +18,18 @@ import (
 // ErrDisengaged is the error of requests after Close.
 var ErrDisengaged = errors.New("the cluster has been disengaged")
 
-// Transport notes when a cluster last sent data, whether a connection was dropped,
-// and how many watches are open.
+// Transport notes when a cluster last sent data, whether a connection was dropped or
+// the credentials were refused, and how many watches are open.
 type Transport struct {
 	next  atomic.Pointer[http.RoundTripper]
 	clock clock.PassiveClock
 	// start is what lastData counts from, by the monotonic clock.
 	start    time.Time
 	lastData atomic.Int64 // nanoseconds since start
-	// dropped is set when a request failed or a watch ended: the next response
-	// may come from another cluster.
-	dropped atomic.Bool
+	// suspect is set when a request failed, since the next response may come from
+	// another cluster, and when the credentials were refused: a watch goes on
+	// without them.
+	suspect atomic.Bool
 	watches atomic.Int64
 	closed  atomic.Bool
 }
@@ -49,12 +50,14 @@ func (t *Transport) SetNext(next http.RoundTripper) { t.next.Store(&next) }
 // Close makes all later requests fail.
 func (t *Transport) Close() { t.closed.Store(true) }
 
-// AliveSince reports whether the cluster has sent data since that time over
-// connections that were not dropped since the last call.
+// AliveSince reports whether the cluster has sent data since that time.
 func (t *Transport) AliveSince(since time.Time) bool {
-	dropped := t.dropped.Swap(false)
-	return !dropped && t.start.Add(time.Duration(t.lastData.Load())).After(since)
+	return t.start.Add(time.Duration(t.lastData.Load())).After(since)
 }
+
+// Suspect reports whether, since the last call, a connection was dropped or
+// credentials were refused (401).
+func (t *Transport) Suspect() bool { return t.suspect.Swap(false) }
 
 // OpenWatches returns the number of open watches.
 func (t *Transport) OpenWatches() int { return int(t.watches.Load()) }
@@ -69,10 +72,13 @@ func (t *Transport) RoundTrip(request *http.Request) (*http.Response, error) {
 	}
 	response, err := t.Next().RoundTrip(request)
 	if err != nil {
-		t.dropped.Store(true)
+		t.suspect.Store(true)
 		return nil, err
 	}
-	if response.StatusCode < http.StatusMultipleChoices { // others may come from a proxy
+	switch {
+	case response.StatusCode == http.StatusUnauthorized:
+		t.suspect.Store(true)
+	case response.StatusCode < http.StatusMultipleChoices: // others may come from a proxy
 		t.noteData()
 	}
 	if response.StatusCode != http.StatusSwitchingProtocols { // its body is written to as well
@@ -107,7 +113,7 @@ func (b *observedBody) Read(p []byte) (int, error) {
 		b.transport.noteData()
 	}
 	if err != nil && b.closeWatch != nil {
-		b.transport.dropped.Store(true)
+		b.transport.suspect.Store(true)
 	}
 	return n, err
 }

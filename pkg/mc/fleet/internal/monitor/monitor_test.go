@@ -40,12 +40,14 @@ func TestAliveSince(t *testing.T) {
 		name     string
 		target   string
 		response func() (*http.Response, error)
-		want     bool
+		alive    bool
+		suspect  bool
 	}{
-		{"a response", "/api", func() (*http.Response, error) { return response(200, strings.NewReader("")) }, true},
-		{"an error of a proxy", "/api", func() (*http.Response, error) { return response(502, strings.NewReader("")) }, false},
-		{"a failed request", "/api", func() (*http.Response, error) { return nil, errors.New("refused") }, false},
-		{"a watch that ended", "/api?watch=true", func() (*http.Response, error) { return response(200, strings.NewReader("event")) }, false},
+		{"a response", "/api", func() (*http.Response, error) { return response(200, strings.NewReader("")) }, true, false},
+		{"an error of a proxy", "/api", func() (*http.Response, error) { return response(502, strings.NewReader("")) }, false, false},
+		{"refused credentials", "/api", func() (*http.Response, error) { return response(401, strings.NewReader("")) }, false, true},
+		{"a failed request", "/api", func() (*http.Response, error) { return nil, errors.New("refused") }, false, true},
+		{"a watch that ended", "/api?watch=true", func() (*http.Response, error) { return response(200, strings.NewReader("event")) }, true, true},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -59,7 +61,9 @@ func TestAliveSince(t *testing.T) {
 					g.Expect(err).NotTo(HaveOccurred())
 					g.Expect(resp.Body.Close()).To(Succeed())
 				}
-				g.Expect(transport.AliveSince(since)).To(Equal(tc.want))
+				g.Expect(transport.AliveSince(since)).To(Equal(tc.alive))
+				g.Expect(transport.Suspect()).To(Equal(tc.suspect))
+				g.Expect(transport.Suspect()).To(BeFalse(), "since the last call")
 				g.Expect(transport.AliveSince(time.Now().Add(time.Second))).To(BeFalse())
 			})
 		})
@@ -85,6 +89,28 @@ func TestWatchEventsAreData(t *testing.T) {
 		g.Expect(resp.Body.Close()).To(Succeed())
 		g.Expect(resp.Body.Close()).To(Succeed())
 		g.Expect(transport.OpenWatches()).To(BeZero())
+	})
+}
+
+func TestRefusedCredentialsBesideWatch(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := NewWithT(t)
+		code := 401
+		transport := monitor.New(roundTripper(func(*http.Request) (*http.Response, error) { return response(code, strings.NewReader("")) }), clock.RealClock{})
+		since := time.Now()
+		get := func() {
+			time.Sleep(time.Second)
+			resp, err := transport.RoundTrip(request(t, "https://a/api"))
+			g.Expect(err).NotTo(HaveOccurred())
+			g.Expect(resp.Body.Close()).To(Succeed())
+		}
+		get()
+		code = 200
+		get()
+		g.Expect(transport.AliveSince(since)).To(BeTrue())
+		g.Expect(transport.Suspect()).To(BeTrue(), "a probe has to find out")
+		get()
+		g.Expect(transport.Suspect()).To(BeFalse())
 	})
 }
 

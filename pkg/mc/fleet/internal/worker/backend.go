@@ -11,6 +11,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cluster"
 
 	"github.com/rollcall-dev/rollcall/pkg/inventory"
+	"github.com/rollcall-dev/rollcall/pkg/mc/fleet/internal/informer"
+	"github.com/rollcall-dev/rollcall/pkg/mc/multicluster"
 )
 
 // Backend connects clusters. Its methods are called concurrently by all workers.
@@ -19,11 +21,8 @@ type Backend interface {
 	// longer used. It sends no request to the cluster.
 	Connect(ctx context.Context, profile *inventory.Profile) (Connection, error)
 
-	// Prepare is called for a new cluster before it is started.
-	Prepare(ctx context.Context, cl *Cluster) error
-
-	// Forget is called for a cluster after Prepare when it is disengaged.
-	Forget(cl *Cluster)
+	// Indexed returns a new cluster with the field indexes of all clusters.
+	Indexed(name multicluster.ClusterName, cl cluster.Cluster) cluster.Cluster
 }
 
 // Connection is a connection to one cluster. It is used by one worker, but its
@@ -44,11 +43,17 @@ type Connection interface {
 	// Probe sends a request to the cluster and returns the UID of the namespace
 	// kube-system, or "" if it cannot be read.
 	Probe(ctx context.Context) (uid string, err error)
-	// AliveSince reports whether the cluster has sent data since that time over
-	// connections that were not dropped since the last call.
+	// AliveSince reports whether the cluster has sent data since that time.
 	AliveSince(since time.Time) bool
+	// Suspect reports whether, since the last call, a connection was dropped or
+	// credentials were refused (401): the cluster must be probed, whatever it sends.
+	Suspect() bool
 	// OpenWatches returns the number of open watches.
 	OpenWatches() int
+
+	// Informers returns the informers of the cluster's cache, nil if they are not
+	// known.
+	Informers() *informer.Set
 
 	// NewCluster creates the cluster. It is called at most once.
 	NewCluster(ctx context.Context, profile *inventory.Profile) (cluster.Cluster, error)

@@ -194,6 +194,7 @@ func (c *Cluster) wait() <-chan struct{} {
 		if c.started {
 			<-c.stopped
 		}
+		<-c.engagement.Idle()
 	}()
 	return ended
 }

@@ -104,7 +104,13 @@ func (w *Worker) connect(a *attempt, slot *admission.Slot) (*Cluster, error) {
 	w.setReason(CheckingIdentity)
 	id, err := w.identify(a.ctx, a.profile, conn)
 	if err == nil {
-		err = a.untimed(func() error { return slot.Confirm(a.ctx) })
+		w.setConnection(conn, id.UID)
+		err = a.untimed(func() error {
+			if err := w.waitForOther(a.ctx); err != nil {
+				return err
+			}
+			return slot.Confirm(a.ctx)
+		})
 	}
 	if err != nil {
 		conn.Release()
@@ -127,7 +133,6 @@ func (w *Worker) connect(a *attempt, slot *admission.Slot) (*Cluster, error) {
 		w.disengage(cl)
 		return nil, err
 	}
-	w.setConnection(conn, id.UID)
 	w.setStatus(Ready, Engaged, "", func(log logr.Logger) {
 		log.Info("Cluster engaged", "server", conn.Server(), "accessProvider", conn.Provider(), "duration", rounded(w.Clock.Since(started)))
 	})
@@ -163,17 +168,17 @@ func (w *Worker) probe(ctx context.Context, conn Connection) (uid string, err er
 
 // engage creates, starts and engages the cluster. If the cluster stops, the attempt
 // is canceled.
-func (w *Worker) engage(a *attempt, cl *Cluster) (err error) {
+func (w *Worker) engage(a *attempt, cl *Cluster) error {
 	w.setStatus(Syncing, SyncingCaches, w.Status().LastError, func(log logr.Logger) {
 		log.V(1).Info("Cluster reachable, syncing caches")
 	})
-	if cl.Cluster, err = cl.connection.NewCluster(a.ctx, a.profile); err != nil {
+	created, err := cl.connection.NewCluster(a.ctx, a.profile)
+	if err != nil {
 		return withReason(SetupFailed, fmt.Errorf("cannot create the cluster: %w", err))
 	}
-	if err := w.Backend.Prepare(a.ctx, cl); err != nil {
-		return withReason(SetupFailed, err)
-	}
+	cl.Cluster = w.Backend.Indexed(w.name, created)
 	cl.start(a.cancel)
+	cl.connection.Informers().WaitForSync(a.ctx)
 	if !cl.GetCache().WaitForCacheSync(a.ctx) {
 		return withReason(CacheSyncTimeout, errors.New(`caches did not sync; see the log lines "Watch failed"`))
 	}
@@ -190,7 +195,6 @@ func (w *Worker) disengage(cl *Cluster) {
 	wasEngaged := w.engaged.Swap(nil) != nil
 	cl.cancel()
 	cl.connection.Close()
-	w.Backend.Forget(cl)
 	ended := cl.wait()
 	select {
 	case <-ended:

@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -24,6 +25,7 @@ import (
 
 	"github.com/rollcall-dev/rollcall/pkg/inventory"
 	"github.com/rollcall-dev/rollcall/pkg/mc/fleet/internal/admission"
+	"github.com/rollcall-dev/rollcall/pkg/mc/fleet/internal/informer"
 	"github.com/rollcall-dev/rollcall/pkg/mc/fleet/internal/worker"
 	"github.com/rollcall-dev/rollcall/pkg/mc/multicluster"
 )
@@ -57,21 +59,22 @@ type testEnv struct {
 	options *worker.Options
 	running sync.WaitGroup
 
-	mu          sync.Mutex // guards the next four fields
+	mu          sync.Mutex // guards the next three fields
 	transitions []string
 	engaged     []*worker.Cluster
 	connections []*fakeConnection
-	forgotten   int
 
 	// What the backend and Engage do. Nil functions succeed.
 	connect    func(ctx context.Context, profile *inventory.Profile) error
 	probe      func(ctx context.Context, server string) (uid string, err error)
 	newCluster error
-	prepare    func(ctx context.Context) error
 	start      func(ctx context.Context) error
 	sync       func(ctx context.Context) bool
 	engage     func(ctx context.Context) error
 	switches   bool // connections can be switched
+
+	suspect  atomic.Bool  // a request of a controller has failed
+	lastData atomic.Int64 // time.Time.UnixNano
 }
 
 // inBubble runs a test in virtual time. Its worker must leave no goroutine and no
@@ -86,6 +89,7 @@ func inBubble(t *testing.T, test func(t *testing.T, g *WithT, env *testEnv)) {
 			Aware:     env,
 			Limiter:   admission.NewLimiter(2, clock.RealClock{}),
 			Throttles: worker.NewThrottles(minBackoff, maxBackoff),
+			Stopped:   &worker.StoppedWorkers{},
 			Clock:     clock.RealClock{},
 
 			ConnectTimeout: connectTimeout,
@@ -191,20 +195,8 @@ func (e *testEnv) Connect(ctx context.Context, profile *inventory.Profile) (work
 	return c, nil
 }
 
-// Prepare implements worker.Backend.
-func (e *testEnv) Prepare(ctx context.Context, _ *worker.Cluster) error {
-	if e.prepare != nil {
-		return e.prepare(ctx)
-	}
-	return nil
-}
-
-// Forget implements worker.Backend.
-func (e *testEnv) Forget(*worker.Cluster) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	e.forgotten++
-}
+// Indexed implements worker.Backend.
+func (e *testEnv) Indexed(_ multicluster.ClusterName, cl cluster.Cluster) cluster.Cluster { return cl }
 
 // Engage implements multicluster.Aware.
 func (e *testEnv) Engage(ctx context.Context, _ multicluster.ClusterName, cl cluster.Cluster) error {
@@ -244,15 +236,19 @@ func (c *fakeConnection) isReleased() bool {
 	return c.released
 }
 
-func (c *fakeConnection) Server() string            { return c.get() }
-func (c *fakeConnection) Provider() string          { return "fake" }
-func (c *fakeConnection) Fingerprint() string       { return c.get() }
-func (c *fakeConnection) Expiry() time.Time         { return time.Time{} }
-func (c *fakeConnection) CanProbe() bool            { return true }
-func (c *fakeConnection) AliveSince(time.Time) bool { return false }
-func (c *fakeConnection) OpenWatches() int          { return 0 }
-func (c *fakeConnection) Close()                    {}
-func (c *fakeConnection) CloseIdle()                {}
+func (c *fakeConnection) Server() string      { return c.get() }
+func (c *fakeConnection) Provider() string    { return "fake" }
+func (c *fakeConnection) Fingerprint() string { return c.get() }
+func (c *fakeConnection) Expiry() time.Time   { return time.Time{} }
+func (c *fakeConnection) CanProbe() bool      { return true }
+func (c *fakeConnection) Suspect() bool       { return c.env.suspect.Swap(false) }
+func (c *fakeConnection) AliveSince(since time.Time) bool {
+	return time.Unix(0, c.env.lastData.Load()).After(since)
+}
+func (c *fakeConnection) OpenWatches() int         { return 0 }
+func (c *fakeConnection) Close()                   {}
+func (c *fakeConnection) CloseIdle()               {}
+func (c *fakeConnection) Informers() *informer.Set { return nil }
 
 func (c *fakeConnection) Probe(ctx context.Context) (string, error) {
 	if c.env.probe != nil {

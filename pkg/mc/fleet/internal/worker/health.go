@@ -16,22 +16,29 @@ import (
 // probeJitter is the share of the interval by which a probe may come later.
 const probeJitter = 0.2
 
+// spread is the least failure threshold with which a cluster that responds is probed
+// every other interval. The probes after a failure make up for it.
+const spread = 3
+
 // health probes an engaged cluster, unless that has sent data by itself. The
 // worker's goroutine owns it; probes run in another one.
 type health struct {
 	worker  *Worker
 	cluster *Cluster
 	timer   clock.Timer
-	results chan probeResult
+	results chan *probeResult // of one probe at a time
 
-	ctx     context.Context // ends with the session
-	cancel  context.CancelFunc
-	probing sync.WaitGroup
+	ctx      context.Context // ends with the session
+	cancel   context.CancelFunc
+	probing  sync.WaitGroup
+	underway bool // a probe
 
-	last     time.Time // when a probe was last due, also if it was omitted; at first when the session began
-	failures int       // consecutive
-	since    time.Time // of the first of them
-	err      error     // of the last of them
+	last time.Time // when a probe was last due, also if it was omitted; at first when the session began
+	// responded is when a probe was last due that succeeded.
+	responded time.Time
+	failures  int       // consecutive
+	since     time.Time // of the first of them
+	err       error     // of the last of them
 }
 
 type probeResult struct {
@@ -41,7 +48,8 @@ type probeResult struct {
 }
 
 func newHealth(w *Worker, cl *Cluster) *health {
-	h := &health{worker: w, cluster: cl, results: make(chan probeResult, 1), last: w.Clock.Now()}
+	h := &health{worker: w, cluster: cl, results: make(chan *probeResult, 1), last: w.Clock.Now()}
+	h.responded = h.last
 	h.ctx, h.cancel = context.WithCancel(w.ctx)
 	h.timer = w.Clock.NewTimer(h.interval())
 	return h
@@ -54,10 +62,23 @@ func (h *health) stop() {
 	h.probing.Wait()
 }
 
-func (h *health) interval() time.Duration { return wait.Jitter(h.worker.ProbeInterval, probeJitter) }
+// interval returns the time until the cluster may be probed again. It is shorter
+// between the failures before the cluster is degraded, by as much as the first of them
+// may be late.
+func (h *health) interval() time.Duration {
+	interval, threshold := h.worker.ProbeInterval, h.worker.ProbeFailureThreshold
+	if threshold >= spread && h.failures > 0 && !h.degraded() {
+		interval = interval * time.Duration(threshold-2) / time.Duration(threshold-1)
+	}
+	return wait.Jitter(interval, probeJitter)
+}
 
-// schedule sets the time of the next probe.
-func (h *health) schedule() { h.timer.Reset(h.interval()) }
+// schedule sets the time of the next probe, unless one is under way.
+func (h *health) schedule() {
+	if !h.underway {
+		h.timer.Reset(h.interval())
+	}
+}
 
 // due returns a channel that receives when the cluster is to be probed, nil if it
 // is never probed.
@@ -68,18 +89,25 @@ func (h *health) due() <-chan time.Time {
 	return h.timer.C()
 }
 
-// probe starts a probe. Its result is sent to results.
+// probe starts a probe, unless the cluster need not be probed. Its result is sent to
+// results.
 func (h *health) probe() {
-	alive := h.cluster.connection.AliveSince(h.last)
+	suspect := h.cluster.connection.Suspect()
+	since := h.last
 	h.last = h.worker.Clock.Now()
-	if alive && h.failures == 0 {
+	if h.worker.ProbeFailureThreshold >= spread {
+		since = h.last.Add(-h.worker.ProbeInterval * 3 / 2)
+	}
+	alive := h.responded.After(since) || h.cluster.connection.AliveSince(since)
+	if alive && !suspect && h.failures == 0 {
 		h.schedule()
 		return
 	}
 	switches := h.cluster.switches
+	h.underway = true
 	h.probing.Go(func() {
 		uid, err := h.worker.probe(h.ctx, h.cluster.connection)
-		h.results <- probeResult{switches: switches, uid: uid, err: err}
+		h.results <- &probeResult{switches: switches, uid: uid, err: err}
 	})
 }
 
@@ -90,10 +118,11 @@ func (h *health) fail(err error) {
 	}
 	h.failures++
 	h.err = err
+	h.schedule()
 }
 
-// reset forgets all failures.
-func (h *health) reset() { h.failures, h.err = 0, nil }
+// reset notes a success.
+func (h *health) reset() { h.responded, h.failures, h.err = h.last, 0, nil }
 
 // degraded reports whether probes have failed as often as the threshold allows.
 func (h *health) degraded() bool { return h.failures >= h.worker.ProbeFailureThreshold }

@@ -20,6 +20,7 @@ const (
 	Added                 Reason = "Added"
 	WaitingForStartupSlot Reason = "WaitingForStartupSlot"
 	DuplicateName         Reason = "DuplicateName"
+	DuplicateCluster      Reason = "DuplicateCluster"
 	AccessChanged         Reason = "AccessChanged"
 	IdentityChanged       Reason = "IdentityChanged"
 	ResolvingAccess       Reason = "ResolvingAccess"
@@ -32,6 +33,7 @@ const (
 	Unreachable           Reason = "Unreachable"
 	CertificateInvalid    Reason = "CertificateInvalid"
 	Unauthorized          Reason = "Unauthorized"
+	TooManyRequests       Reason = "TooManyRequests"
 	UnexpectedResponse    Reason = "UnexpectedResponse"
 	SetupFailed           Reason = "SetupFailed"
 	CacheSyncTimeout      Reason = "CacheSyncTimeout"
@@ -100,6 +102,13 @@ func isChange(err error) bool {
 	return identityChanged || errors.Is(err, errAccessChanged) || errors.Is(err, errCannotSwitch)
 }
 
+// isDenied reports whether a rule no longer lets the profile use its access. That
+// ends the access in use, too. The digest of a plugin does not.
+func isDenied(err error) bool {
+	_, failedRun := errors.AsType[*credentials.RunError](err)
+	return errors.Is(err, credentials.ErrDenied) && !failedRun
+}
+
 // probeReason returns the reason of a failed probe.
 func probeReason(err error) Reason {
 	_, noCredential := errors.AsType[*credentials.Error](err)
@@ -111,6 +120,8 @@ func probeReason(err error) Reason {
 		return CertificateInvalid
 	case identity.IsUnauthorized(err):
 		return Unauthorized
+	case identity.IsBusy(err):
+		return TooManyRequests
 	case identity.IsUnexpectedResponse(err):
 		return UnexpectedResponse
 	default:

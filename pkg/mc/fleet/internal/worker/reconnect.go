@@ -12,7 +12,7 @@ import (
 // goroutine sends one result, or none after it was canceled.
 type reconnect struct {
 	attempt  *attempt
-	result   chan reconnectResult // unbuffered: the receiver owns the connection
+	result   chan *reconnectResult // unbuffered: the receiver owns the connection
 	canceled chan struct{}
 	done     chan struct{}
 }
@@ -24,7 +24,7 @@ type reconnectResult struct {
 }
 
 // results returns the channel of the result, nil if there is no reconnect.
-func (r *reconnect) results() <-chan reconnectResult {
+func (r *reconnect) results() <-chan *reconnectResult {
 	if r == nil {
 		return nil
 	}
@@ -38,7 +38,7 @@ func (s *session) startReconnect() {
 	s.retry = nil
 	r := &reconnect{
 		attempt:  s.worker.newAttempt("usable connection"),
-		result:   make(chan reconnectResult),
+		result:   make(chan *reconnectResult),
 		canceled: make(chan struct{}),
 		done:     make(chan struct{}),
 	}
@@ -48,7 +48,7 @@ func (s *session) startReconnect() {
 		defer close(r.done)
 		result := s.worker.connectAgain(r.attempt, s.cluster, verify)
 		select {
-		case r.result <- result:
+		case r.result <- &result:
 		case <-r.canceled:
 			if result.connection != nil {
 				result.connection.Release()

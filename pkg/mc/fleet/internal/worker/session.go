@@ -13,6 +13,7 @@ import (
 
 	"github.com/rollcall-dev/rollcall/pkg/inventory"
 	"github.com/rollcall-dev/rollcall/pkg/mc/fleet/internal/identity"
+	"github.com/rollcall-dev/rollcall/pkg/mc/fleet/internal/informer"
 	"github.com/rollcall-dev/rollcall/pkg/mc/internal/retry"
 )
 
@@ -34,23 +35,31 @@ type session struct {
 	// unauthorized is the error of a probe that counts as a failure unless the
 	// reconnect under way finds other credentials. Nil if there is none.
 	unauthorized error
+	// catchUp is the wait for the caches after the cluster was Degraded, nil if there
+	// is none.
+	catchUp *catchUp
 	// profileUID is the UID of the profile that was last shown to lead to the
 	// cluster.
 	profileUID types.UID
+}
+
+// newSession begins a session. It is not part of serve, whose stack frame lives as
+// long as the cluster is engaged.
+func (w *Worker) newSession(cl *Cluster) *session {
+	profile := cl.Profile()
+	return &session{
+		worker: w, cluster: cl, tried: accessKey(profile), profileUID: profile.UID,
+		backoff: retry.Backoff(w.MinBackoff, w.MaxBackoff),
+		health:  newHealth(w, cl),
+	}
 }
 
 // serve follows the profile and monitors the health of an engaged cluster. It
 // returns nil when the worker is stopped, and otherwise why the cluster must be
 // disengaged.
 func (w *Worker) serve(cl *Cluster) error {
-	profile := cl.Profile()
-	s := &session{
-		worker: w, cluster: cl, tried: accessKey(profile), profileUID: profile.UID,
-		backoff: retry.Backoff(w.MinBackoff, w.MaxBackoff),
-	}
-	s.health = newHealth(w, cl)
-	defer s.health.stop()
-	defer s.cancelReconnect()
+	s := w.newSession(cl)
+	defer s.end()
 	for {
 		var err error
 		select {
@@ -68,11 +77,20 @@ func (w *Worker) serve(cl *Cluster) error {
 			s.health.probe()
 		case result := <-s.health.results:
 			err = s.probed(result)
+		case <-s.catchUp.endedIn():
+			s.caughtUp()
 		}
 		if err != nil {
 			return err
 		}
 	}
+}
+
+// end waits for what the session has started.
+func (s *session) end() {
+	s.stopCatchUp()
+	s.cancelReconnect()
+	s.health.stop()
 }
 
 // profileChanged takes over the latest profile, and reconnects if its access has
@@ -104,8 +122,9 @@ func (s *session) adoptClusterID(profile *inventory.Profile) error {
 }
 
 // probed handles the result of a probe.
-func (s *session) probed(result probeResult) error {
-	s.health.schedule()
+func (s *session) probed(result *probeResult) error {
+	s.health.underway = false
+	defer s.health.schedule()
 	switch {
 	case result.switches != s.cluster.switches:
 		return nil // the result is of a connection that was replaced
@@ -147,37 +166,56 @@ func (s *session) canReconnect() bool {
 // disengaged.
 func (s *session) probeFailed(err error) error {
 	s.health.fail(err)
-	threshold := s.worker.ProbeFailureThreshold
-	if s.health.failures < threshold {
+	switch threshold := s.worker.ProbeFailureThreshold; {
+	case s.health.failures < threshold:
 		s.worker.log.V(1).Info("Health probe failed", "error", err.Error(), "failures", s.health.failures)
-	} else {
+	case s.health.failures == threshold:
+		s.stopCatchUp()
+		s.cluster.connection.Informers().Hold()
 		s.updateStatus()
-	}
-	if s.health.failures == threshold {
 		s.cluster.engagement.SetHealthy(false)
+	default:
+		s.updateStatus()
 	}
 	return s.health.expired()
 }
 
 // recovered notes that the cluster has responded.
 func (s *session) recovered() {
-	wasDegraded := s.health.degraded()
+	wasDegraded, hadFailed := s.health.degraded(), s.health.failures > 0
 	s.health.reset()
-	s.updateStatus()
-	if wasDegraded {
-		s.cluster.engagement.SetHealthy(true)
+	switch {
+	case !wasDegraded:
+		if informers := s.cluster.connection.Informers(); hadFailed {
+			informers.Resume()
+		} else {
+			informers.Responded()
+		}
+		s.updateStatus()
+	case s.startCatchUp():
+		s.caughtUp()
+	default:
+		s.updateStatus()
 	}
 }
 
 // updateStatus shows the cluster's health and the result of the last reconnect.
 func (s *session) updateStatus() {
-	logReady := func(log logr.Logger) { log.Info("Cluster is ready again") }
+	s.worker.setAccessError(s.accessErr)
+	logReady := func(log logr.Logger) {
+		if behind := informer.Describe(s.cluster.connection.Informers().Behind()); behind != "" {
+			log = log.WithValues("behind", behind)
+		}
+		log.Info("Cluster is ready again")
+	}
 	switch {
 	case s.health.degraded():
 		err := s.health.err
 		s.worker.setStatus(Degraded, probeReason(err), err.Error(), func(log logr.Logger) {
 			log.Info("Cluster is degraded, its requests wait in the queues", "error", err.Error())
 		})
+	case s.catchUp != nil:
+		s.worker.setStatus(Degraded, SyncingCaches, "", func(logr.Logger) {})
 	case s.accessErr != nil:
 		s.worker.setStatus(Ready, AccessUpdateFailed, s.accessErr.Error(), logReady)
 	default:
@@ -197,7 +235,7 @@ func (s *session) takeUnauthorized() error {
 }
 
 // reconnected handles the result of a reconnect.
-func (s *session) reconnected(result reconnectResult) error {
+func (s *session) reconnected(result *reconnectResult) error {
 	w, profile := s.worker, s.reconnect.attempt.profile
 	w.endAttempt(s.reconnect.attempt)
 	s.reconnect = nil
@@ -207,8 +245,10 @@ func (s *session) reconnected(result reconnectResult) error {
 		now <- time.Time{}
 		s.retry = now
 		return nil
+	case isDenied(result.err):
+		return withReason(ResolveFailed, result.err)
 	case result.err != nil:
-		delay := s.backoff.Step()
+		delay := w.delay(s.backoff.Step(), result.err)
 		s.accessErr = result.err
 		s.updateStatus()
 		w.log.Info("Cannot use the cluster's new access, keeping the current connection", "error", result.err.Error(), "retryAfter", rounded(delay))

@@ -5,6 +5,7 @@ package worker_test
 
 import (
 	"context"
+	"errors"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -141,6 +142,25 @@ func TestKeptUIDIsProbed(t *testing.T) {
 	})
 }
 
+// A UID that was known before a switch that could not read it is compared with the
+// next that can.
+func TestKeptUIDIsCompared(t *testing.T) {
+	inBubble(t, func(t *testing.T, g *WithT, env *testEnv) {
+		env.probe = func(_ context.Context, server string) (string, error) {
+			return map[string]string{"a": "1", "unreadable": "", "same": "1", "other": "2"}[server], nil
+		}
+		env.add(t, withClusterID(profile("a"), "x"))
+		for _, server := range []string{"unreadable", "same", "unreadable"} {
+			env.update(withClusterID(profile(server), "x"))
+			g.Expect(env.Status()).To(And(HaveField("UID", "1"), HaveField("Server", server)))
+		}
+		g.Expect(env.engagements()).To(Equal(1))
+		env.update(withClusterID(profile("other"), "x"))
+		g.Expect(env.engagements()).To(Equal(2))
+		g.Expect(env.Status().UID).To(Equal("2"))
+	})
+}
+
 func TestUnswitchableConnection(t *testing.T) {
 	for _, tc := range []struct {
 		name       string
@@ -209,6 +229,49 @@ func TestUnusableAccess(t *testing.T) {
 	})
 }
 
+// The new access cannot be used while the cluster does not respond with the current
+// one: both errors are in the status.
+func TestUnusableAccessWhileDown(t *testing.T) {
+	inBubble(t, func(t *testing.T, g *WithT, env *testEnv) {
+		var down atomic.Bool
+		env.probe = func(context.Context, string) (string, error) {
+			if down.Load() {
+				return "", errDown
+			}
+			return "1", nil
+		}
+		rejected := errors.New("access rejected")
+		env.connect = func(_ context.Context, p *inventory.Profile) error {
+			if p.Status.AccessProviders[0].Cluster.Server == "b" {
+				return rejected
+			}
+			return nil
+		}
+		env.add(t, profile("a"))
+		down.Store(true)
+		pass(time.Minute)
+		env.is(g, worker.Degraded, worker.Unreachable, "down")
+		g.Expect(env.Status().AccessError).To(BeEmpty())
+		env.update(profile("b"))
+		env.is(g, worker.Degraded, worker.Unreachable, "down")
+		g.Expect(env.Status().AccessError).To(Equal("access rejected"))
+
+		down.Store(false)
+		pass(time.Minute)
+		env.is(g, worker.Ready, worker.AccessUpdateFailed, "access rejected")
+		g.Expect(env.Status().AccessError).To(Equal("access rejected"))
+		env.update(profile("a"))
+		env.is(g, worker.Ready, worker.Engaged, "")
+		g.Expect(env.Status().AccessError).To(BeEmpty())
+
+		env.update(profile("b"))
+		g.Expect(env.Status().AccessError).To(Equal("access rejected"))
+		env.Stop()
+		synctest.Wait()
+		g.Expect(env.Status().AccessError).To(BeEmpty())
+	})
+}
+
 func TestChangeDuringReconnect(t *testing.T) {
 	inBubble(t, func(t *testing.T, g *WithT, env *testEnv) {
 		env.connect = func(ctx context.Context, p *inventory.Profile) error {
@@ -241,6 +304,7 @@ func TestUnauthorizedProbe(t *testing.T) {
 		}
 		env.add(t, profile("a"))
 		rejected.Store(true)
+		env.suspect.Store(true) // as after a request of a controller
 		connects := env.connects()
 		pass(12 * time.Second)
 		g.Expect(env.connects()).To(Equal(connects+1), "resolved again after one 401")

@@ -32,7 +32,10 @@ type Status struct {
 	Reason    Reason
 	Since     time.Time
 	LastError string
-	Server    string
-	Provider  string
-	UID       string
+	// AccessError is why the latest access cannot be used while the cluster is
+	// engaged, "" if it can.
+	AccessError string
+	Server      string
+	Provider    string
+	UID         string
 }

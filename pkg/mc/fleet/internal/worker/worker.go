@@ -15,6 +15,7 @@ import (
 
 	"github.com/rollcall-dev/rollcall/pkg/inventory"
 	"github.com/rollcall-dev/rollcall/pkg/mc/fleet/internal/admission"
+	"github.com/rollcall-dev/rollcall/pkg/mc/fleet/internal/identity"
 	"github.com/rollcall-dev/rollcall/pkg/mc/multicluster"
 )
 
@@ -24,6 +25,7 @@ type Options struct {
 	Aware     multicluster.Aware // which clusters are engaged with
 	Limiter   *admission.Limiter
 	Throttles *Throttles
+	Stopped   *StoppedWorkers
 	Clock     clock.WithTickerAndDelayedExecution
 
 	ConnectTimeout         time.Duration
@@ -83,8 +85,12 @@ func (w *Worker) Status() Status { return *w.status.Load() }
 // Engaged returns the engaged cluster, nil if there is none.
 func (w *Worker) Engaged() *Cluster { return w.engaged.Load() }
 
-// Stop makes Run disengage the cluster and return.
-func (w *Worker) Stop() { w.stop() }
+// Stop makes Run disengage the cluster and return. Clusters that are connected later
+// under another name wait for that if they are the same.
+func (w *Worker) Stop() {
+	w.stop()
+	w.Stopped.add(w)
+}
 
 // Update passes the latest version of the profile to the worker.
 func (w *Worker) Update(profile *inventory.Profile) {
@@ -109,23 +115,9 @@ func (w *Worker) wake() {
 // Run keeps the cluster connected until Stop. It starts when the previous worker
 // of the same cluster name, which may be nil, has returned.
 func (w *Worker) Run(previous *Worker) {
-	defer close(w.done)
-	defer func() { w.Throttles.Release(w.name, w.Clock.Now()) }()
-	w.logTransition(Pending, Added, func(log logr.Logger) { log.V(1).Info("Cluster added") })
-	if previous != nil {
-		w.setReason(DuplicateName)
-		<-previous.done
-	}
+	defer w.end()
+	w.begin(previous)
 	priority := admission.New
-	if w.throttle.Begin() {
-		delay := w.throttle.UntilChange(w.Clock.Now())
-		if delay > 0 {
-			w.setStatus(Backoff, Added, "the profile was removed and added again too often", func(log logr.Logger) {
-				log.Info("Profile removed and added too often, waiting before connecting", "retryAfter", rounded(delay))
-			})
-		}
-		w.waitRetry(w.Profile(), delay, true)
-	}
 	for w.ctx.Err() == nil {
 		slot, err := w.Limiter.Acquire(w.ctx, priority, w.waitingForSlot)
 		if err != nil {
@@ -141,6 +133,30 @@ func (w *Worker) Run(previous *Worker) {
 			priority = admission.New
 		}
 	}
+}
+
+// begin and end are not part of Run, whose stack frame lives as long as the worker.
+func (w *Worker) begin(previous *Worker) {
+	w.logTransition(Pending, Added, func(log logr.Logger) { log.V(1).Info("Cluster added") })
+	if previous != nil {
+		w.setReason(DuplicateName)
+		<-previous.done
+	}
+	if w.throttle.Begin() {
+		delay := w.throttle.UntilChange(w.Clock.Now())
+		if delay > 0 {
+			w.setStatus(Backoff, Added, "the profile was removed and added again too often", func(log logr.Logger) {
+				log.Info("Profile removed and added too often, waiting before connecting", "retryAfter", rounded(delay))
+			})
+		}
+		w.waitRetry(w.Profile(), delay, true)
+	}
+}
+
+func (w *Worker) end() {
+	w.Throttles.Release(w.name, w.Clock.Now())
+	close(w.done)
+	w.Stopped.remove(w)
 }
 
 // ended updates the status after an attempt or a session, and returns how long to
@@ -170,7 +186,7 @@ func (w *Worker) ended(err error) (retryAfter time.Duration) {
 			log.V(1).Info("Access changed while connecting, reconnecting")
 		})
 	default:
-		retryAfter = w.throttle.Failed()
+		retryAfter = w.delay(w.throttle.Failed(), err)
 		message := "Cannot connect cluster, retrying"
 		if w.engaged.Load() != nil {
 			message = "Cluster lost, disengaging and reconnecting"
@@ -180,6 +196,12 @@ func (w *Worker) ended(err error) (retryAfter time.Duration) {
 		})
 	}
 	return retryAfter
+}
+
+// delay returns the delay after a failed attempt: that of the backoff or, up to
+// MaxBackoff, the longer one that the cluster asks for.
+func (w *Worker) delay(backoff time.Duration, err error) time.Duration {
+	return max(backoff, min(identity.RetryAfter(err), w.MaxBackoff))
 }
 
 // waitRetry waits for the delay, or until a change that may be followed: of the
@@ -232,6 +254,9 @@ func (w *Worker) setStatus(state State, reason Reason, lastError string, logStat
 	next := w.Status()
 	isNew := next.State != state
 	next.State, next.Reason, next.LastError = state, reason, lastError
+	if state != Ready && state != Degraded {
+		next.AccessError = ""
+	}
 	if isNew {
 		next.Since = w.Clock.Now()
 	}
@@ -241,10 +266,23 @@ func (w *Worker) setStatus(state State, reason Reason, lastError string, logStat
 	}
 }
 
-// setReason sets another reason for the same state.
-func (w *Worker) setReason(reason Reason) {
+// setAccessError shows why the latest access cannot be used.
+func (w *Worker) setAccessError(err error) {
 	next := w.Status()
-	next.Reason = reason
+	next.AccessError = ""
+	if err != nil {
+		next.AccessError = err.Error()
+	}
+	w.status.Store(&next)
+}
+
+// setReason sets another reason for the same state.
+func (w *Worker) setReason(reason Reason) { w.setWaiting(reason, w.Status().LastError) }
+
+// setWaiting sets another reason for the same state, and the last error.
+func (w *Worker) setWaiting(reason Reason, lastError string) {
+	next := w.Status()
+	next.Reason, next.LastError = reason, lastError
 	w.status.Store(&next)
 }
 

@@ -6,6 +6,7 @@ package worker_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -13,6 +14,7 @@ import (
 
 	. "github.com/onsi/gomega"
 
+	"github.com/rollcall-dev/rollcall/pkg/credentials"
 	"github.com/rollcall-dev/rollcall/pkg/inventory"
 	"github.com/rollcall-dev/rollcall/pkg/mc/fleet/internal/worker"
 )
@@ -73,7 +75,6 @@ func TestWholeLife(t *testing.T) {
 		env.stop()
 		g.Expect(env.take()).To(Equal([]string{"Leaving Removed"}))
 		g.Expect(env.Engaged()).To(BeNil())
-		g.Expect(env.forgotten).To(Equal(3), "the backend forgets each cluster")
 	})
 }
 
@@ -91,7 +92,6 @@ func TestStopLeavesNothing(t *testing.T) {
 		{"checking the identity", func(env *testEnv) {
 			env.probe = func(ctx context.Context, _ string) (string, error) { return "", hang(ctx) }
 		}, 0, worker.Connecting, worker.CheckingIdentity},
-		{"indexing", func(env *testEnv) { env.prepare = hang }, 0, worker.Syncing, worker.SyncingCaches},
 		{"syncing caches", func(env *testEnv) {
 			env.sync = func(ctx context.Context) bool { return hang(ctx) == nil }
 		}, 0, worker.Syncing, worker.SyncingCaches},
@@ -256,4 +256,40 @@ func TestRecheck(t *testing.T) {
 		env.is(g, worker.Ready, worker.Engaged, "")
 		g.Expect(env.engagements()).To(Equal(1))
 	})
+}
+
+func TestDeniedAccessIsDisengaged(t *testing.T) {
+	denied := &credentials.Error{Provider: "vault", Err: fmt.Errorf("%w: namespace", credentials.ErrDenied)}
+	for _, test := range []struct {
+		name  string
+		err   error
+		state worker.State
+	}{
+		{"by a rule", denied, worker.Backoff},
+		{"by the digest of a plugin", &credentials.Error{Err: &credentials.RunError{Err: credentials.ErrDenied}}, worker.Ready},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T, g *WithT, env *testEnv) {
+				var err atomic.Pointer[error]
+				env.connect = func(context.Context, *inventory.Profile) error {
+					if current := err.Load(); current != nil {
+						return *current
+					}
+					return nil
+				}
+				env.add(t, profile("a"))
+				env.is(g, worker.Ready, worker.Engaged, "")
+
+				err.Store(&test.err)
+				env.Recheck()
+				synctest.Wait()
+				g.Expect(env.Status().State).To(Equal(test.state))
+				g.Expect(env.Status().LastError).To(Equal(test.err.Error()))
+
+				err.Store(nil)
+				pass(time.Minute)
+				env.is(g, worker.Ready, worker.Engaged, "")
+			})
+		})
+	}
 }

@@ -1,0 +1,169 @@
+// Copyright The Rollcall Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package informer
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+const (
+	// A reflector lists all objects after a watch that ended within one second and
+	// without an event. Watches without data are restarted within restartTime.
+	restartTime = 2 * time.Second
+
+	// Watches that end within shortWatch are delayed from the second one in a row on,
+	// by restartDelay, which doubles up to maxRestartDelay.
+	shortWatch      = time.Second
+	restartDelay    = 10 * time.Millisecond
+	maxRestartDelay = 30 * time.Second
+
+	// lingerTime is how long after an initial list, whose end the reflector does not
+	// count as an event, the watch lasts for the reflector.
+	lingerTime = 1500 * time.Millisecond
+
+	// timeoutTolerance is how long before its timeout a watch may end without
+	// counting as lost.
+	timeoutTolerance = 5 * time.Second
+)
+
+// watchBody is the body of a watch.
+type watchBody struct {
+	stream *stream
+	query  *query
+	next   http.RoundTripper
+	cancel context.CancelFunc // of the request
+	began  time.Time
+
+	lastData atomic.Int64 // when there was data, in Unix nanoseconds
+
+	// The set's lock guards these two.
+	opened  time.Time
+	listing bool // the initial list is not complete
+
+	// Read uses these.
+	initial  bool   // as listing
+	tail     []byte // the last data of the initial list
+	received bool   // there was data
+
+	mu     sync.Mutex // guards what follows
+	inner  io.ReadCloser
+	closed bool
+}
+
+// Read implements io.Reader. It is called by one goroutine. The only error is
+// io.EOF: a reflector lists all objects after most others.
+func (b *watchBody) Read(p []byte) (int, error) {
+	for {
+		inner := b.current()
+		n, err := inner.Read(p)
+		if n > 0 {
+			b.received = true
+			b.lastData.Store(time.Now().UnixNano())
+			b.observe(p[:n])
+			return n, nil
+		}
+		if err == nil {
+			return 0, nil
+		}
+		inner.Close()
+		b.ended()
+		if b.received || time.Since(b.began) > restartTime || !b.restart() {
+			b.linger()
+			return 0, io.EOF
+		}
+	}
+}
+
+// observe looks for the end of the initial list.
+func (b *watchBody) observe(data []byte) {
+	if !b.initial {
+		return
+	}
+	end := []byte(metav1.InitialEventsAnnotationKey)
+	b.tail = append(b.tail, data...)
+	if !bytes.Contains(b.tail, end) {
+		b.tail = append(b.tail[:0], b.tail[max(0, len(b.tail)-len(end)):]...)
+		return
+	}
+	b.initial, b.tail = false, nil
+	s := b.stream.set
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	b.listing = false
+	s.changedLocked()
+}
+
+// ended notes that the cluster has ended the watch, or the connection was lost: then
+// it ends before its timeout.
+func (b *watchBody) ended() {
+	canceled := b.query.request.Context().Err() != nil
+	inTime := b.query.timeout > 0 && time.Since(b.began) > b.query.timeout-timeoutTolerance
+	b.stream.closed(b, !canceled && !inTime)
+}
+
+// restart starts the watch again, and reports whether that was possible.
+func (b *watchBody) restart() bool {
+	b.stream.begin(b.query)
+	defer b.stream.end()
+	b.stream.pace(b.query.request.Context())
+	response, err := b.stream.send(b.query, b.next)
+	if err != nil {
+		return false
+	}
+	if response.StatusCode != http.StatusOK || !b.replace(response.Body) {
+		response.Body.Close()
+		return false
+	}
+	b.stream.opened(b)
+	return true
+}
+
+// linger waits until the reflector will continue at its resource version.
+func (b *watchBody) linger() {
+	if !b.query.initial || b.initial {
+		return // the list is not complete, or there was none
+	}
+	timer := time.NewTimer(lingerTime - time.Since(time.Unix(0, b.lastData.Load())))
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-b.query.request.Context().Done():
+	}
+}
+
+func (b *watchBody) current() io.ReadCloser {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.inner
+}
+
+// replace reports whether the body is in use and has the other inner one.
+func (b *watchBody) replace(inner io.ReadCloser) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if !b.closed {
+		b.inner = inner
+	}
+	return !b.closed
+}
+
+// Close implements io.Closer.
+func (b *watchBody) Close() error {
+	b.mu.Lock()
+	b.closed = true
+	inner := b.inner
+	b.mu.Unlock()
+	err := inner.Close() // first: it returns when the connection is free
+	b.cancel()
+	b.stream.closed(b, false)
+	return err
+}
