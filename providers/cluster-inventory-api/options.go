@@ -35,7 +35,9 @@ type Options struct {
 	Hub *rest.Config
 
 	// Namespace, Namespaces, LabelSelector, FieldSelector, Placement and
-	// TrustAnnotations are those of hub.Options.
+	// TrustAnnotations are those of hub.Options. If neither Hub nor one of the first
+	// four is set, profiles are read from the manager's cache: those of the namespaces
+	// and selectors that it is limited to.
 	Namespace        string
 	Namespaces       []string
 	LabelSelector    labels.Selector
@@ -47,9 +49,15 @@ type Options struct {
 	Selection inventory.Selection
 
 	// IsReady reports whether the cluster of a profile should be connected. It is
-	// called after Selection for each version of a profile, one profile after the
-	// other, and must return at once, without requests. The context is that of Start.
-	// Defaults to always true.
+	// called after Selection for each version of a profile, and every 10 s while it
+	// returns false, one profile after the other: all profiles wait for its return. A
+	// connected cluster is disconnected when it returns false for a new version. The
+	// context is that of Start.
+	//
+	// By default a cluster is connected once the condition ControlPlaneHealthy of its
+	// profile is True. It then stays until its profile is removed, whatever becomes of
+	// the condition: the probes of Connection decide. If Selection.Health is set, that
+	// decides instead. To connect all clusters, return true.
 	IsReady func(ctx context.Context, clp *inventory.Profile) bool
 
 	// ClusterName returns the cluster name of a profile. Defaults to

@@ -11,6 +11,7 @@ import (
 	"sync/atomic"
 
 	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
 
 	"github.com/rollcall-dev/rollcall/pkg/inventory"
 	"github.com/rollcall-dev/rollcall/pkg/inventory/hub"
@@ -80,7 +81,7 @@ func (p *Provider) SetupWithManager(mgr mcmanager.Manager) error {
 		return nil
 	}
 	local := mgr.GetLocalManager()
-	p.source.defaultHub(local.GetConfig())
+	p.source.defaultHub(&hubCluster{config: local.GetConfig(), cache: local.GetCache()})
 	if p.strategy != nil {
 		if err := p.strategy.setUp(local, p.Recheck); err != nil {
 			return fmt.Errorf("cluster inventory API provider: cannot be set up: %w", err)
@@ -105,10 +106,16 @@ func (p *Provider) Start(ctx context.Context, aware multicluster.Aware) error {
 
 // source is the fleet's source: a hub that may not be known before Run.
 type source struct {
-	options  hub.Options
-	selected inventory.Predicate
-	isReady  func(ctx context.Context, clp *inventory.Profile) bool // nil for all
-	hub      atomic.Pointer[rest.Config]
+	options   hub.Options
+	selected  inventory.Predicate
+	readiness *readiness
+	hub       atomic.Pointer[hubCluster]
+}
+
+// hubCluster is the cluster with the ClusterProfiles.
+type hubCluster struct {
+	config *rest.Config
+	cache  cache.Informers // nil unless it is the manager's local cluster
 }
 
 func newSource(opts Options) (*source, error) {
@@ -119,7 +126,7 @@ func newSource(opts Options) (*source, error) {
 	if err := opts.Placement.Validate(); err != nil {
 		return nil, err
 	}
-	s := &source{selected: selected, isReady: opts.IsReady, options: hub.Options{
+	s := &source{selected: selected, readiness: newReadiness(&opts), options: hub.Options{
 		Namespace:        opts.Namespace,
 		Namespaces:       opts.Namespaces,
 		LabelSelector:    opts.LabelSelector,
@@ -127,28 +134,24 @@ func newSource(opts Options) (*source, error) {
 		Placement:        opts.Placement,
 		TrustAnnotations: opts.TrustAnnotations,
 	}}
-	s.defaultHub(opts.Hub)
+	if opts.Hub != nil {
+		s.defaultHub(&hubCluster{config: opts.Hub})
+	}
 	return s, nil
 }
 
-// defaultHub sets the hub's config unless it is set already.
-func (s *source) defaultHub(config *rest.Config) {
-	if config != nil {
-		s.hub.CompareAndSwap(nil, config)
-	}
-}
+// defaultHub sets the hub unless it is set already.
+func (s *source) defaultHub(hub *hubCluster) { s.hub.CompareAndSwap(nil, hub) }
 
 // Run implements inventory.Source.
 func (s *source) Run(ctx context.Context, sink inventory.Sink) error {
-	source, err := hub.New(s.hub.Load(), s.options)
+	cluster, options := s.hub.Load(), s.options
+	options.Cache = cluster.cache
+	source, err := hub.New(cluster.config, options)
 	if err != nil {
 		return err
 	}
-	predicates := []inventory.Predicate{s.selected}
-	if s.isReady != nil {
-		predicates = append(predicates, func(profile *inventory.Profile) bool { return s.isReady(ctx, profile) })
-	}
-	return inventory.Select(source, predicates...).Run(ctx, sink)
+	return s.readiness.run(ctx, inventory.Select(source, s.selected), sink)
 }
 
 // String names the source for logs.

@@ -38,8 +38,17 @@ func secretHub(t *testing.T) *mctest.Cluster {
 	scheme := runtime.NewScheme()
 	g.Expect(v1alpha1.AddToScheme(scheme)).To(Succeed())
 	hub := mctest.New(t, mctest.Options{Scheme: scheme})
-	g.Expect(hub.Create(&inventory.Profile{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "eu"}})).To(Succeed())
+	createHealthy(g, hub, &inventory.Profile{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "eu"}})
 	return hub
+}
+
+// createHealthy creates a profile of a cluster whose control plane is healthy.
+func createHealthy(g *WithT, hub *mctest.Cluster, profile *inventory.Profile) {
+	g.Expect(hub.Create(profile)).To(Succeed())
+	profile.Status.Conditions = []metav1.Condition{{
+		Type: inventory.ConditionControlPlaneHealthy, Status: metav1.ConditionTrue, Reason: "Test", LastTransitionTime: metav1.Now(),
+	}}
+	g.Expect(hub.UpdateStatus(profile)).To(Succeed())
 }
 
 // secretProvider returns a provider that reads Secrets.

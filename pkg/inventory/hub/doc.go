@@ -8,7 +8,17 @@
 //
 // If the hub does not serve the ClusterProfile API, the source logs it once and
 // waits for the API. While the hub cannot be read, no profile is removed; when it
-// can be read again, those that have been deleted are.
+// can be read again, those that have been deleted are. If the hub was restored from
+// a backup, which its resource version shows, everything is read again.
+//
+// # The cache of a manager
+//
+// With Options.Cache, the source has no own watch of ClusterProfiles, and sees those
+// that the cache is limited to. Like any informer of controller-runtime, it then
+// does not notice that the hub was restored from a backup. If the hub forbids to
+// list or watch ClusterProfiles, the cache does not sync: controllers that wait for
+// all of its informers wait, too, until their CacheSyncTimeout (2 minutes by
+// default).
 //
 // # ClusterSets of namespaces
 //

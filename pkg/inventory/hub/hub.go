@@ -18,6 +18,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/transport"
 	"sigs.k8s.io/cluster-inventory-api/client/clientset/versioned"
+	ctrlcache "sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/rollcall-dev/rollcall/pkg/inventory"
@@ -43,6 +44,13 @@ type Options struct {
 	// Placement names a scheduler's decision (KEP-5313) that selects clusters.
 	// Defaults to none: all clusters.
 	Placement *Placement
+
+	// Cache is a cache of the hub, such as that of a manager, whose informer of
+	// ClusterProfiles is used instead of an own watch, with its namespaces, selectors
+	// and transformation. It is ignored if Namespace, Namespaces, LabelSelector or
+	// FieldSelector is set. The caller starts it. Placements and the labels of
+	// namespaces are read without it. Defaults to none.
+	Cache ctrlcache.Informers
 
 	// TrustAnnotations keeps the annotations inventory.AnnotationClusterName,
 	// AnnotationRenamedFrom and AnnotationAlternates of profiles, which are removed
@@ -122,6 +130,9 @@ func (o *Options) namespaces() []string {
 // String names the source for logs.
 func (s *Source) String() string {
 	text := "ClusterProfiles of the hub"
+	if s.options.usesCache() {
+		text += " in the manager's cache"
+	}
 	if s.namespaces[0] != "" {
 		text += fmt.Sprintf(" in namespace %q", strings.Join(s.namespaces, ", "))
 	}

@@ -11,6 +11,7 @@ import (
 	"sync"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 )
 
@@ -50,7 +51,7 @@ func (t target) reason(err error) string {
 	switch {
 	case err == nil:
 		return ""
-	case apierrors.IsNotFound(err):
+	case apierrors.IsNotFound(err), meta.IsNoMatchError(err):
 		return fmt.Sprintf("the hub does not serve %s (is the CRD of %s installed?)", t.resource, t.kep)
 	case apierrors.IsForbidden(err) && t.namespace == "":
 		return fmt.Sprintf("not allowed to list and watch %s in all namespaces of the hub; to read only some, set Namespaces", t.resource)

@@ -63,7 +63,9 @@ func (r *reader) loop(ctx context.Context, v *view) {
 func (r *reader) start(ctx context.Context, v *view) error {
 	outages := &outages{reasons: map[target]string{}}
 	for _, namespace := range r.source.namespaces {
-		if err := r.readProfiles(ctx, v, outages, namespace); err != nil {
+		if r.source.options.usesCache() {
+			r.readCachedProfiles(ctx, v, outages)
+		} else if err := r.readProfiles(ctx, v, outages, namespace); err != nil {
 			return err
 		}
 		if err := r.readNamespaces(ctx, v, namespace); err != nil {
@@ -185,6 +187,7 @@ func inform[T runtime.Object](ctx context.Context, r *reader, spec informerSpec[
 	narrow := func(options *metav1.ListOptions) {
 		options.LabelSelector, options.FieldSelector = spec.selectors.LabelSelector, spec.selectors.FieldSelector
 	}
+	restored := &restoreCheck{list: spec.list}
 	informer := cache.NewSharedIndexInformer(cache.ToListWatcherWithWatchListSemantics(&cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
 			narrow(&options)
@@ -194,7 +197,14 @@ func inform[T runtime.Object](ctx context.Context, r *reader, spec informerSpec[
 		},
 		WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
 			narrow(&options)
-			w, err := startWatch(ctx, options, spec.watch)
+			err := restored.before(ctx, options)
+			if apierrors.IsResourceExpired(err) {
+				return nil, err
+			}
+			var w watch.Interface
+			if err == nil {
+				w, err = startWatch(ctx, options, spec.watch)
+			}
 			spec.observe(err)
 			return w, err
 		},

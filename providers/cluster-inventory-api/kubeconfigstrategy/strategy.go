@@ -6,6 +6,8 @@ package kubeconfigstrategy
 import (
 	"context"
 	"errors"
+	"flag"
+	"slices"
 
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/cluster-inventory-api/pkg/access"
@@ -58,7 +60,16 @@ type Option struct {
 type AccessProviderOption struct {
 	// Provider is the content of a provider file. Required.
 	Provider *access.Config
+
+	// Options are those of the plugins, such as the folders that have them. Its
+	// providers and provider file are used besides Provider. Default: none.
+	Options credentials.Options
 }
+
+// AddFlags registers the flags --credential-plugin-dir and --credential-plugin-allow
+// of the Options. It does not register --clusterprofile-provider-file, which programs
+// that set Provider have already.
+func (o *AccessProviderOption) AddFlags(fs *flag.FlagSet) { o.Options.AddPluginFlags(fs) }
 
 // CredentialsProviderOption is the former name of AccessProviderOption.
 type CredentialsProviderOption = AccessProviderOption
@@ -103,7 +114,8 @@ func newAccessStrategy(ctx context.Context, option AccessProviderOption) (*acces
 	if option.Provider == nil {
 		return nil, errors.New("kubeconfig strategy: AccessProviderOption.Provider must be set")
 	}
-	var options credentials.Options
+	options := option.Options
+	options.Providers = slices.Clone(options.Providers)
 	for _, p := range option.Provider.Providers {
 		options.Providers = append(options.Providers, providerfile.Provider{
 			Name:                        p.Name,

@@ -5,7 +5,10 @@ package kubeconfigstrategy_test
 
 import (
 	"context"
+	"flag"
 	"fmt"
+	"os"
+	"path/filepath"
 	"testing"
 
 	. "github.com/onsi/gomega"
@@ -179,6 +182,44 @@ func TestAccessProviderStrategy(t *testing.T) {
 			g.Expect(config.ExecProvider.Command).To(Equal("/plugins/x"))
 			g.Expect(config.ExecProvider.Args).To(Equal([]string{"--cluster=eu"}))
 			g.Expect(strategy.CustomWatches()).To(BeEmpty())
+		})
+	}
+}
+
+// TestPluginFlags follows the advice of the errors, with the file of upstream's
+// examples.
+func TestPluginFlags(t *testing.T) {
+	for _, command := range []string{"./bin/secretreader-plugin", "secretreader-plugin"} {
+		t.Run(command, func(t *testing.T) {
+			g := NewWithT(t)
+			dir, err := filepath.EvalSymlinks(t.TempDir())
+			g.Expect(err).NotTo(HaveOccurred())
+			t.Chdir(dir)
+			plugin := filepath.Join(dir, "bin", "secretreader-plugin")
+			g.Expect(os.Mkdir("bin", 0o700)).To(Succeed())
+			g.Expect(os.WriteFile(plugin, []byte("#!/bin/sh\n"), 0o700)).To(Succeed())
+			g.Expect(os.WriteFile("file.json", fmt.Appendf(nil, `{"providers": [{"name": "plugin", "execConfig": {
+				"apiVersion": "client.authentication.k8s.io/v1", "args": null, "command": %q, "env": null, "provideClusterInfo": true}}]}`, command), 0o600)).To(Succeed())
+			option := &kubeconfigstrategy.AccessProviderOption{}
+			option.Provider, err = access.NewFromFile("file.json")
+			g.Expect(err).NotTo(HaveOccurred())
+
+			_, err = kubeconfigstrategy.New(t.Context(), kubeconfigstrategy.Option{AccessProvider: option})
+			g.Expect(err).To(MatchError(ContainSubstring("set --credential-plugin-dir")))
+
+			flags := flag.NewFlagSet("", flag.ContinueOnError)
+			option.AddFlags(flags)
+			g.Expect(flags.Lookup("clusterprofile-provider-file")).To(BeNil(), "programs have it already")
+			g.Expect(flags.Parse([]string{"--credential-plugin-dir=bin"})).To(Succeed())
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			strategy, err := kubeconfigstrategy.New(ctx, kubeconfigstrategy.Option{AccessProvider: option})
+			g.Expect(err).NotTo(HaveOccurred())
+			p := profile()
+			p.Status.AccessProviders = []inventory.AccessProvider{{Name: "plugin", Cluster: clientcmdv1.Cluster{Server: "https://eu.example"}}}
+			config, err := strategy.GetKubeConfig(t.Context(), nil, p)
+			g.Expect(err).NotTo(HaveOccurred())
+			g.Expect(config.ExecProvider.Command).To(Equal(plugin))
 		})
 	}
 }
