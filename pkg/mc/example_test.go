@@ -93,6 +93,6 @@ func Example() {
 		t.Fatal(err)
 	}
 	// Unordered output:
-	// eu/default/greeting: hello
-	// us/default/greeting: hello
+	// cluster://eu/default/greeting: hello
+	// cluster://us/default/greeting: hello
 }

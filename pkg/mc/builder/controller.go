@@ -10,6 +10,7 @@ import (
 
 	"github.com/go-logr/logr"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
@@ -236,26 +237,26 @@ func (in *OwnsInput) ownerOptions() []handler.OwnerOption {
 
 func (blder *TypedBuilder[request]) watch(ctrl mccontroller.TypedController[request], in WatchesInput[request]) error {
 	predicates := append(append([]predicate.Predicate(nil), blder.globalPredicates...), in.predicates...)
-	src := mcsource.TypedKind(in.object, in.checkedHandler(), predicates...).
-		WithProjection(in.projection.project).
-		WithClusterFilter(in.filter())
+	kind := func(filter mcsource.ClusterFilterFunc) mcsource.TypedSyncingSource[client.Object, request] {
+		return mcsource.TypedKind(in.object, in.checkedHandler(), predicates...).
+			WithProjection(in.projection.project).
+			WithClusterFilter(filter)
+	}
 
 	provider, local := blder.engages(in)
 	if provider {
-		if err := ctrl.MultiClusterWatch(src); err != nil {
+		if err := ctrl.MultiClusterWatch(kind(ptr.Deref(in.filter, nil))); err != nil {
 			return err
 		}
 	}
-	if local {
-		localSource, watched, err := src.ForCluster(mcmanager.LocalCluster, blder.mgr.GetLocalManager())
-		if err != nil {
-			return err
-		}
-		if watched {
-			return ctrl.Watch(localSource)
-		}
+	if !local {
+		return nil
 	}
-	return nil
+	localSource, _, err := kind(nil).ForCluster(mcmanager.LocalCluster, blder.mgr.GetLocalManager())
+	if err != nil {
+		return err
+	}
+	return ctrl.Watch(localSource)
 }
 
 func (blder *TypedBuilder[request]) controller(r reconcile.TypedReconciler[request]) (mccontroller.TypedController[request], error) {

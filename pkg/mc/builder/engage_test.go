@@ -104,19 +104,37 @@ func TestEngageOptions(t *testing.T) {
 			want:    []string{"us"},
 		},
 		{
-			name:    "several filters",
-			options: []mcbuilder.EngageOptions{named("eu", "us"), named("eu", "")},
-			want:    []string{"eu"},
+			name:    "the last of several filters applies",
+			options: []mcbuilder.EngageOptions{named("eu"), named("us")},
+			want:    []string{"us"},
 		},
 		{
-			name:    "a filter excludes the local cluster",
+			name:    "a nil filter is none",
+			options: []mcbuilder.EngageOptions{named("eu"), mcbuilder.WithClusterFilter(nil)},
+			want:    []string{"eu", "us"},
+		},
+		{
+			name:    "a filter does not exclude the local cluster",
 			options: []mcbuilder.EngageOptions{mcbuilder.WithEngageWithLocalCluster(true), named("eu")},
-			want:    []string{"eu"},
+			want:    []string{"local", "eu"},
 		},
 		{
-			name:    "a filter includes the local cluster",
-			options: []mcbuilder.EngageOptions{named(""), mcbuilder.WithEngageWithLocalCluster(true)},
+			name:    "a filter does not include the local cluster",
+			options: []mcbuilder.EngageOptions{named("", "us")},
+			want:    []string{"us"},
+		},
+		{
+			name: "without a provider a filter has no effect", noProvider: true,
+			options: []mcbuilder.EngageOptions{named("eu")},
 			want:    []string{"local"},
+		},
+		{
+			name: "the clusters of a provider and the local one",
+			options: []mcbuilder.EngageOptions{
+				mcbuilder.WithEngageWithLocalCluster(true),
+				mcbuilder.WithClustersFromProvider(context.Background(), lookup{}),
+			},
+			want: []string{"local"},
 		},
 	} {
 		for _, w := range watches {

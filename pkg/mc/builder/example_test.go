@@ -72,9 +72,9 @@ func Example() {
 	}
 	run(t, mgr, requests, 3)
 	// Unordered output:
-	// eu-1/default/token
-	// eu-2/default/token
-	// us-1/default/token
+	// cluster://eu-1/default/token
+	// cluster://eu-2/default/token
+	// cluster://us-1/default/token
 }
 
 // Only the clusters in Europe are watched.
@@ -99,8 +99,8 @@ func ExampleWithClusterFilter() {
 	}
 	run(t, mgr, requests, 2)
 	// Unordered output:
-	// eu-1/default/settings
-	// eu-2/default/settings
+	// cluster://eu-1/default/settings
+	// cluster://eu-2/default/settings
 }
 
 // The local cluster is watched, not those of the provider.

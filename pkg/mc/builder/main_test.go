@@ -7,6 +7,7 @@ import (
 	"context"
 	"maps"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -102,7 +103,7 @@ type recorder[request mcreconcile.ClusterAware[request]] struct {
 func (r *recorder[request]) Reconcile(_ context.Context, req request) (reconcile.Result, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.all = append(r.all, req.String())
+	r.all = append(r.all, strings.TrimPrefix(req.String(), "cluster://"))
 	return reconcile.Result{}, nil
 }
 

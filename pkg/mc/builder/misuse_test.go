@@ -127,14 +127,6 @@ func TestMisuse(t *testing.T) {
 			want: "the source of WatchesRawSource must not be nil",
 		},
 		{
-			name: "a nil cluster filter",
-			build: func() error {
-				return build(on(mgr).For(&corev1.ConfigMap{}, mcbuilder.WithClusterFilter(nil),
-					mcbuilder.WithClusterFilter(func(multicluster.ClusterName, cluster.Cluster) bool { return true })))
-			},
-			want: "the function of WithClusterFilter must not be nil",
-		},
-		{
 			name: "a nil provider",
 			build: func() error {
 				return build(on(mgr).For(&corev1.ConfigMap{}, mcbuilder.WithClustersFromProvider(t.Context(), (*provider)(nil))))

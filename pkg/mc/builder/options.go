@@ -80,13 +80,13 @@ func (w *WatchesInput[request]) untyped() (*EngageOptions, *watched) {
 type ClusterFilterFunc = mcsource.ClusterFilterFunc
 
 // EngageOptions select the clusters that For, Owns or Watches watch. They can be
-// combined: a cluster must pass all filters, and of other options the last one
-// applies.
+// combined. Of several options of the same kind the last one applies;
+// WithClusterFilter and WithClustersFromProvider are of the same kind.
 type EngageOptions struct {
 	engageWithLocalCluster     *bool
 	engageWithProviderClusters *bool
-	filters                    []ClusterFilterFunc
-	err                        error // an invalid argument
+	filter                     *ClusterFilterFunc // of the provider's clusters; nil if not set
+	err                        error              // an invalid argument
 }
 
 // WithEngageWithLocalCluster sets whether to watch the local cluster. Defaults to
@@ -101,20 +101,18 @@ func WithEngageWithProviderClusters(engage bool) EngageOptions {
 	return EngageOptions{engageWithProviderClusters: &engage}
 }
 
-// WithClusterFilter watches only the clusters for which the function returns true.
-// It is called when a cluster is engaged and again for each retry of a source that
-// failed there, and by Build for the local cluster if that is watched. It may be
-// called from any goroutine and must not block.
+// WithClusterFilter watches only those clusters of the provider for which the
+// function returns true. It does not concern the local cluster: see
+// WithEngageWithLocalCluster. The function is called when a cluster is engaged and
+// again for each retry of a source that failed there. It may be called from any
+// goroutine and must not block. A nil function watches all clusters.
 func WithClusterFilter(filter ClusterFilterFunc) EngageOptions {
-	if filter == nil {
-		return EngageOptions{err: errors.New("the function of WithClusterFilter must not be nil")}
-	}
-	return EngageOptions{filters: []ClusterFilterFunc{filter}}
+	return EngageOptions{filter: &filter}
 }
 
-// WithClustersFromProvider watches only the clusters of one provider: that of the
-// manager, or one that it is composed of. The latter may know a cluster by its
-// name without a prefix.
+// WithClustersFromProvider is WithClusterFilter for the clusters of one provider:
+// that of the manager, or one that it is composed of. The latter may know a cluster
+// by its name without a prefix.
 func WithClustersFromProvider(ctx context.Context, provider multicluster.Provider) EngageOptions {
 	if identity.IsNil(provider) {
 		return EngageOptions{err: errors.New("the provider of WithClustersFromProvider must not be nil")}
@@ -155,18 +153,8 @@ func (w *EngageOptions) merge(other EngageOptions) {
 	if other.err != nil {
 		w.err = other.err
 	}
-	w.filters = append(w.filters, other.filters...)
-}
-
-func (w *EngageOptions) filter() ClusterFilterFunc {
-	filters := w.filters
-	return func(clusterName multicluster.ClusterName, cl cluster.Cluster) bool {
-		for _, filter := range filters {
-			if !filter(clusterName, cl) {
-				return false
-			}
-		}
-		return true
+	if other.filter != nil {
+		w.filter = other.filter
 	}
 }
 

@@ -106,7 +106,7 @@ func TestNameAndLogger(t *testing.T) {
 					return own.logger().WithValues("request", req.String())
 				})
 			},
-			want: map[string]any{"request": "eu/default/a"},
+			want: map[string]any{"request": "cluster://eu/default/a"},
 		},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

@@ -15,7 +15,8 @@ import (
 // EqualClusters reports whether two clusters are identical or have equal
 // configs. Data in configs is compared by content; transports and the like are
 // equal if they are identical. Functions, such as Dial or WrapTransport, cannot
-// be compared: configs that have some are unequal. Nil is equal to nil alone.
+// be compared: configs that have some are unequal. Warning handlers are ignored.
+// Nil is equal to nil alone.
 // EqualClusters never panics.
 func EqualClusters[T cluster.Cluster](a, b T) bool {
 	if identity.IsNil(a) || identity.IsNil(b) {
@@ -28,7 +29,13 @@ func equalConfigs(a, b *rest.Config) bool {
 	if a == b || a == nil || b == nil {
 		return a == b
 	}
-	return equalFields(reflect.ValueOf(a).Elem(), reflect.ValueOf(b).Elem())
+	// Warning handlers only decide what is logged, and programs make new ones for
+	// each config.
+	dataA, dataB := *a, *b
+	for _, config := range []*rest.Config{&dataA, &dataB} {
+		config.WarningHandler, config.WarningHandlerWithContext = nil, nil
+	}
+	return equalFields(reflect.ValueOf(dataA), reflect.ValueOf(dataB))
 }
 
 // equalFields compares data by content and anything that may have state by

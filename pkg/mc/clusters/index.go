@@ -13,7 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/cluster"
 
-	"github.com/rollcall-dev/rollcall/pkg/mc/internal/indexkey"
+	"github.com/rollcall-dev/rollcall/pkg/mc/internal/fieldindex"
 )
 
 // Index is a field index that was added with IndexField.
@@ -31,7 +31,9 @@ type Index struct {
 // of them at most WaitCacheTimeout.
 //
 // The errors of single clusters are joined; the index counts as added
-// nevertheless. It is an error to index a field twice.
+// nevertheless. To add it again with the same function does nothing; another
+// function for the field is an error. Functions that differ only in variables that
+// they capture count as the same.
 func (c *Clusters[T]) IndexField(ctx context.Context, obj client.Object, field string, extractValue client.IndexerFunc) error {
 	index := Index{Object: obj, Field: field, Extractor: extractValue}
 	members, err := c.addIndex(index)
@@ -67,8 +69,11 @@ func (c *Clusters[T]) Indexers() []Index {
 func (c *Clusters[T]) addIndex(index Index) ([]*member[T], error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if slices.ContainsFunc(c.indexes, func(other Index) bool { return other.key() == index.key() }) {
-		return nil, fmt.Errorf("field %q of %T is indexed already", index.Field, index.Object)
+	if at := slices.IndexFunc(c.indexes, func(other Index) bool { return other.key() == index.key() }); at >= 0 {
+		if !fieldindex.SameCode(c.indexes[at].Extractor, index.Extractor) {
+			return nil, fmt.Errorf("field %q of %T is already indexed by another function", index.Field, index.Object)
+		}
+		return nil, nil
 	}
 	c.indexes = append(c.indexes, index)
 	var members []*member[T]
@@ -96,6 +101,6 @@ func (i Index) apply(ctx context.Context, cl cluster.Cluster) error {
 	return nil
 }
 
-func (i Index) key() indexkey.Key {
-	return indexkey.Of(i.Object, i.Field)
+func (i Index) key() fieldindex.Key {
+	return fieldindex.KeyOf(i.Object, i.Field)
 }

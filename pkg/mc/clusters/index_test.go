@@ -152,29 +152,34 @@ func TestIndexFieldTwice(t *testing.T) {
 		u.SetGroupVersionKind(schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: kind})
 		return u
 	}
+	byName := func(o client.Object) []string { return []string{o.GetName()} }
+	byLabel := func(o client.Object) []string { return []string{o.GetLabels()["label"]} }
 	for _, tc := range []struct {
-		name           string
-		first, second  client.Object
-		field          string
-		alreadyIndexed bool
+		name          string
+		first, second client.Object
+		field         string
+		extract       client.IndexerFunc
+		err           string
+		indexes       int
 	}{
-		{name: "same field, same type", first: &corev1.Pod{}, second: &corev1.Pod{}, field: "one", alreadyIndexed: true},
-		{name: "another field, same type", first: &corev1.Pod{}, second: &corev1.Pod{}, field: "two"},
-		{name: "same field, another type", first: &corev1.Pod{}, second: &corev1.Node{}, field: "one"},
-		{name: "same field, unstructured, same kind", first: ofKind("Car"), second: ofKind("Car"), field: "one", alreadyIndexed: true},
-		{name: "same field, unstructured, another kind", first: ofKind("Car"), second: ofKind("Boat"), field: "one"},
+		{name: "same field, same type", first: &corev1.Pod{}, second: &corev1.Pod{}, field: "one", extract: byName, indexes: 1},
+		{name: "same field, same type, another function", first: &corev1.Pod{}, second: &corev1.Pod{}, field: "one", extract: byLabel, err: "already indexed by another function", indexes: 1},
+		{name: "another field, same type", first: &corev1.Pod{}, second: &corev1.Pod{}, field: "two", extract: byName, indexes: 2},
+		{name: "same field, another type", first: &corev1.Pod{}, second: &corev1.Node{}, field: "one", extract: byName, indexes: 2},
+		{name: "same field, unstructured, same kind", first: ofKind("Car"), second: ofKind("Car"), field: "one", extract: byName, indexes: 1},
+		{name: "same field, unstructured, another kind", first: ofKind("Car"), second: ofKind("Boat"), field: "one", extract: byName, indexes: 2},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			g := NewWithT(t)
 			c := clusters.New[*fakeCluster]()
-			g.Expect(c.IndexField(t.Context(), tc.first, "one", nil)).To(Succeed())
-			err := c.IndexField(t.Context(), tc.second, tc.field, nil)
-			if tc.alreadyIndexed {
-				g.Expect(err).To(MatchError(ContainSubstring("indexed already")))
-				g.Expect(c.Indexers()).To(HaveLen(1))
-				return
+			g.Expect(c.IndexField(t.Context(), tc.first, "one", byName)).To(Succeed())
+			err := c.IndexField(t.Context(), tc.second, tc.field, tc.extract)
+			if tc.err == "" {
+				g.Expect(err).NotTo(HaveOccurred())
+			} else {
+				g.Expect(err).To(MatchError(ContainSubstring(tc.err)))
 			}
-			g.Expect(err).NotTo(HaveOccurred())
+			g.Expect(c.Indexers()).To(HaveLen(tc.indexes))
 		})
 	}
 }

@@ -34,7 +34,9 @@ type Controller = TypedController[mcreconcile.Request]
 // Options are those of controller-runtime's controllers. All of them have the
 // effect that they have there. NewQueue defaults to a FairQueue with a cap: if
 // the manager has a provider and the controller a source of many clusters, their
-// lifecycle included, no cluster holds all of the workers.
+// lifecycle included, no cluster holds all of the workers while more than one is
+// engaged. The local cluster counts as one if Watch has sources other than the
+// lifecycle of clusters.
 type Options = controller.TypedOptions[mcreconcile.Request]
 
 // TypedController reconciles requests of any ClusterAware type.
@@ -123,7 +125,7 @@ type mcController[request mcreconcile.ClusterAware[request]] struct {
 	name           string
 	syncTimeout    time.Duration
 	withPriorities bool
-	maxPerCluster  int // how many workers one of many clusters may hold; 0 for no cap
+	maxPerCluster  int // how many workers one of several clusters may hold; 0 for no cap
 
 	running sync.WaitGroup // counts the goroutines that start sources
 
@@ -131,8 +133,11 @@ type mcController[request mcreconcile.ClusterAware[request]] struct {
 	sources     []mcsource.TypedSource[client.Object, request]
 	engagements map[multicluster.ClusterName]*engagement[request]
 	watchers    []sources.ClusterWatcher
-	awaited     []sources.Awaited // whose end Start waits for
-	parked      parked[request]
+	// watchesLocal is set if there are other sources of Watch than watchers.
+	watchesLocal bool
+	capped       bool              // maxPerCluster is in effect
+	awaited      []sources.Awaited // whose end Start waits for
+	parked       parked[request]
 	// clusters is the queue if it is a clusterQueue. It is set before queue.
 	clusters clusterQueue[request]
 	// addFromSource is how sources enqueue.
@@ -203,6 +208,8 @@ func (c *mcController[request]) Watch(src source.TypedSource[request]) error {
 	}
 	watcher, ok := src.(sources.ClusterWatcher)
 	if !ok {
+		c.watchesLocal = true
+		c.capLocked()
 		return nil
 	}
 	c.watchers = append(c.watchers, watcher)
@@ -249,6 +256,7 @@ func (c *mcController[request]) engage(e *engagement[request]) bool {
 		c.disengageLocked(old)
 	}
 	c.engagements[e.name] = e
+	c.capLocked()
 	context.AfterFunc(e.ctx, func() { c.disengage(e) })
 	if c.queue != nil {
 		c.launchLocked(e)
@@ -310,6 +318,7 @@ func (c *mcController[request]) disengageLocked(e *engagement[request]) {
 		return
 	}
 	delete(c.engagements, e.name)
+	c.capLocked()
 	e.end()
 	if c.clusters != nil {
 		c.clusters.Drop(e.name)

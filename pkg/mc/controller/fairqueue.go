@@ -93,9 +93,21 @@ type plainQueue[request comparable] struct {
 	workqueue.TypedRateLimitingInterface[request]
 }
 
-// capLocked caps the workers of one cluster if there may be others.
+// capLocked caps the workers of one cluster while there are others.
 func (c *mcController[request]) capLocked() {
-	if c.clusters != nil && c.maxPerCluster > 0 && len(c.sources)+len(c.watchers) > 0 {
-		c.clusters.SetMaxPerCluster(c.maxPerCluster)
+	if c.clusters == nil || c.maxPerCluster <= 0 || len(c.sources)+len(c.watchers) == 0 {
+		return
+	}
+	served := len(c.engagements)
+	if c.watchesLocal {
+		served++
+	}
+	if capped := served > 1; capped != c.capped {
+		c.capped = capped
+		limit := 0
+		if capped {
+			limit = c.maxPerCluster
+		}
+		c.clusters.SetMaxPerCluster(limit)
 	}
 }

@@ -39,6 +39,7 @@ func (r *clusterReconciler[request]) Reconcile(ctx context.Context, req request)
 		// reconciler decides.
 		return r.reconciler.Reconcile(ctx, req)
 	}
+	defer e.shared.BeginWork()()
 	if e.ctx.Err() != nil {
 		return reconcile.Result{}, nil // the cluster is being disengaged
 	}

@@ -76,6 +76,8 @@ func TestWorkersOfOneCluster(t *testing.T) {
 		src := newFakeSource("a")
 		g.Expect(c.MultiClusterWatch(src)).To(Succeed())
 		start(t, c)
+		src.fail("us", notWatched)
+		g.Expect(c.Engage(t.Context(), "us", &fakeCluster{})).To(Succeed())
 		g.Expect(c.Engage(t.Context(), "eu", &fakeCluster{})).To(Succeed())
 		synctest.Wait()
 		for _, object := range []string{"b", "c", "d", "e"} {
@@ -83,24 +85,54 @@ func TestWorkersOfOneCluster(t *testing.T) {
 		}
 		synctest.Wait()
 		g.Expect(rec.seen()).To(HaveLen(3), "one worker is left for other clusters")
-		g.Expect(c.Engage(t.Context(), "us", &fakeCluster{})).To(Succeed())
+		g.Expect(c.Engage(t.Context(), "asia", &fakeCluster{})).To(Succeed())
 		synctest.Wait()
 		g.Expect(rec.seen()).To(HaveLen(4))
-		g.Expect(rec.seen()).To(ContainElement("us/a"))
+		g.Expect(rec.seen()).To(ContainElement("asia/a"))
+	})
+}
+
+func TestWorkersOfTheOnlyCluster(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := NewWithT(t)
+		rec := &recorder{block: true}
+		c := newProviderController(t, rec, mccontroller.Options{MaxConcurrentReconciles: 2, ReconciliationTimeout: time.Minute})
+		src := newFakeSource("a")
+		g.Expect(c.MultiClusterWatch(src)).To(Succeed())
+		start(t, c)
+		g.Expect(c.Engage(t.Context(), "eu", &fakeCluster{})).To(Succeed())
+		synctest.Wait()
+		for _, object := range []string{"b", "c", "d", "e", "f"} {
+			src.enqueue("eu", object)
+		}
+		synctest.Wait()
+		g.Expect(rec.seen()).To(HaveLen(2), "no worker is left for clusters that do not exist")
+
+		src.fail("us", notWatched)
+		ctx, leave := context.WithCancel(t.Context())
+		g.Expect(c.Engage(ctx, "us", &fakeCluster{})).To(Succeed())
+		time.Sleep(time.Minute + time.Millisecond)
+		synctest.Wait()
+		g.Expect(rec.seen()).To(HaveLen(3), "one worker is left for the other cluster")
+		leave()
+		synctest.Wait()
+		g.Expect(rec.seen()).To(HaveLen(4), "it has gone")
 	})
 }
 
 func TestWorkersOfTheLocalCluster(t *testing.T) {
 	for _, tc := range []struct {
-		name string
-		new  func(*testing.T, mcreconcile.Reconciler, mccontroller.Options) mccontroller.Controller
-		many bool // watch the provider's clusters
-		want int
+		name    string
+		new     func(*testing.T, mcreconcile.Reconciler, mccontroller.Options) mccontroller.Controller
+		many    bool // watch the provider's clusters
+		engaged bool // a cluster of the provider
+		want    int
 	}{
-		{"the manager has no provider", newController, false, 4},
-		{"the manager has no provider, the controller has a source of many clusters", newController, true, 4},
-		{"the controller watches the local cluster alone", newProviderController, false, 4},
-		{"the controller watches the provider's clusters too", newProviderController, true, 3},
+		{"the manager has no provider", newController, false, false, 4},
+		{"the manager has no provider, the controller has a source of many clusters", newController, true, false, 4},
+		{"the controller watches the local cluster alone", newProviderController, false, true, 4},
+		{"the controller watches the provider's clusters too, of which none is engaged", newProviderController, true, false, 4},
+		{"the controller watches the provider's clusters too", newProviderController, true, true, 3},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -108,8 +140,13 @@ func TestWorkersOfTheLocalCluster(t *testing.T) {
 				rec := &recorder{block: true}
 				c := tc.new(t, rec, mccontroller.Options{MaxConcurrentReconciles: 4})
 				g.Expect(c.Watch(localEvents("a", "b", "c", "d", "e"))).To(Succeed())
+				src := newFakeSource("a")
+				src.fail("eu", notWatched)
 				if tc.many {
-					g.Expect(c.MultiClusterWatch(newFakeSource("a"))).To(Succeed())
+					g.Expect(c.MultiClusterWatch(src)).To(Succeed())
+				}
+				if tc.engaged {
+					g.Expect(c.Engage(t.Context(), "eu", &fakeCluster{})).To(Succeed())
 				}
 				start(t, c)
 				synctest.Wait()
@@ -133,7 +170,10 @@ func TestCapBeginsWithTheFirstSource(t *testing.T) {
 		synctest.Wait()
 		g.Expect(rec.seen()).To(HaveLen(4))
 
-		g.Expect(c.MultiClusterWatch(newFakeSource("a"))).To(Succeed())
+		src := newFakeSource("a")
+		src.fail("eu", notWatched)
+		g.Expect(c.Engage(t.Context(), "eu", &fakeCluster{})).To(Succeed())
+		g.Expect(c.MultiClusterWatch(src)).To(Succeed())
 		time.Sleep(time.Minute + time.Millisecond)
 		synctest.Wait()
 		g.Expect(rec.seen()).To(HaveLen(7), "three of the local cluster at a time")
@@ -150,6 +190,9 @@ func TestCapBeginsWithClusterLifecycle(t *testing.T) {
 		rec := &recorder{block: true}
 		c := newProviderController(t, rec, mccontroller.Options{MaxConcurrentReconciles: 4})
 		g.Expect(c.Watch(mcsource.TypedClusterLifecycle(func(_ context.Context, e mcsource.ClusterEvent) []mcreconcile.Request {
+			if e.ClusterName != "eu" {
+				return nil
+			}
 			all := make([]mcreconcile.Request, 5)
 			for i := range all {
 				all[i] = request(e.ClusterName, fmt.Sprint(i))
@@ -157,6 +200,7 @@ func TestCapBeginsWithClusterLifecycle(t *testing.T) {
 			return all
 		}))).To(Succeed())
 		start(t, c)
+		g.Expect(c.Engage(t.Context(), "us", &fakeCluster{})).To(Succeed())
 		g.Expect(c.Engage(t.Context(), "eu", &fakeCluster{})).To(Succeed())
 		synctest.Wait()
 		g.Expect(rec.seen()).To(HaveLen(3))

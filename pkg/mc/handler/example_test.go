@@ -35,7 +35,7 @@ func createSecret(handlers mchandler.EventHandlerFunc) {
 // Lift adapts any handler of controller-runtime.
 func ExampleLift() {
 	createSecret(mchandler.Lift(&handler.EnqueueRequestForObject{}))
-	// Output: eu/default/token
+	// Output: cluster://eu/default/token
 }
 
 // The requests are for the cluster of the event.
@@ -43,7 +43,7 @@ func ExampleEnqueueRequestsFromMapFunc() {
 	createSecret(mchandler.EnqueueRequestsFromMapFunc(func(_ context.Context, secret client.Object) []reconcile.Request {
 		return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: secret.GetNamespace(), Name: "all-secrets"}}}
 	}))
-	// Output: eu/default/all-secrets
+	// Output: cluster://eu/default/all-secrets
 }
 
 // An event in one cluster enqueues requests for other clusters.
@@ -61,6 +61,6 @@ func ExampleTypedEnqueueRequestsFromMapFuncWithClusterPreservation() {
 		return mchandler.TypedEnqueueRequestsFromMapFuncWithClusterPreservation(toOthers)
 	})
 	// Output:
-	// us/default/token
-	// asia/default/token
+	// cluster://us/default/token
+	// cluster://asia/default/token
 }

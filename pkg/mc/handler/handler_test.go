@@ -86,74 +86,74 @@ var handlerCases = []handlerCase{
 	{
 		name:    "EnqueueRequestForObject",
 		handler: mchandler.EnqueueRequestForObject,
-		new:     []string{"eu/ns/new"}, newOnly: true,
+		new:     []string{"cluster://eu/ns/new"}, newOnly: true,
 	},
 	{
 		name:    "TypedEnqueueRequestForObject",
 		handler: mchandler.TypedEnqueueRequestForObject[client.Object](),
-		new:     []string{"eu/ns/new"}, newOnly: true,
+		new:     []string{"cluster://eu/ns/new"}, newOnly: true,
 	},
 	{
 		name:    "EnqueueRequestForOwner",
 		handler: mchandler.EnqueueRequestForOwner(&corev1.ReplicationController{}),
-		old:     []string{"eu/ns/owner-of-old"}, new: []string{"eu/ns/owner-of-new"},
+		old:     []string{"cluster://eu/ns/owner-of-old"}, new: []string{"cluster://eu/ns/owner-of-new"},
 	},
 	{
 		name:    "TypedEnqueueRequestForOwner",
 		handler: mchandler.EventHandlerFunc(mchandler.TypedEnqueueRequestForOwner[client.Object](&corev1.ReplicationController{})),
-		old:     []string{"eu/ns/owner-of-old"}, new: []string{"eu/ns/owner-of-new"},
+		old:     []string{"cluster://eu/ns/owner-of-old"}, new: []string{"cluster://eu/ns/owner-of-new"},
 	},
 	{
 		name:    "EnqueueRequestsFromMapFunc",
 		handler: mchandler.EnqueueRequestsFromMapFunc(mapped),
-		old:     []string{"eu/mapped/old", "eu/mapped/all"}, new: []string{"eu/mapped/new", "eu/mapped/all"},
+		old:     []string{"cluster://eu/mapped/old", "cluster://eu/mapped/all"}, new: []string{"cluster://eu/mapped/new", "cluster://eu/mapped/all"},
 	},
 	{
 		name:    "TypedEnqueueRequestsFromMapFunc replaces the cluster",
 		handler: mchandler.EventHandlerFunc(mchandler.TypedEnqueueRequestsFromMapFunc(mappedTo)),
-		old:     []string{"eu/mapped/old", "eu/mapped/old"}, new: []string{"eu/mapped/new", "eu/mapped/new"},
+		old:     []string{"cluster://eu/mapped/old", "cluster://eu/mapped/old"}, new: []string{"cluster://eu/mapped/new", "cluster://eu/mapped/new"},
 	},
 	{
 		name:    "TypedEnqueueRequestsFromMapFuncWithClusterPreservation",
 		handler: always(mchandler.TypedEnqueueRequestsFromMapFuncWithClusterPreservation(mappedTo)),
-		old:     []string{"us/mapped/old", "mapped/old"}, new: []string{"us/mapped/new", "mapped/new"},
+		old:     []string{"cluster://us/mapped/old", "mapped/old"}, new: []string{"cluster://us/mapped/new", "mapped/new"},
 	},
 	{
 		name:    "Lift",
 		handler: mchandler.Lift(plain(bareRequest)),
-		new:     []string{"eu/ns/new"}, newOnly: true, plain: true,
+		new:     []string{"cluster://eu/ns/new"}, newOnly: true, plain: true,
 	},
 	{
 		name:    "TypedLift",
 		handler: mchandler.EventHandlerFunc(mchandler.TypedLift(plain(bareRequest))),
-		new:     []string{"eu/ns/new"}, newOnly: true, plain: true,
+		new:     []string{"cluster://eu/ns/new"}, newOnly: true, plain: true,
 	},
 	{
 		name:    "ForCluster with another name",
 		handler: always(mchandler.ForCluster(plain(bareRequest), "named")),
-		new:     []string{"named/ns/new"}, newOnly: true, plain: true,
+		new:     []string{"cluster://named/ns/new"}, newOnly: true, plain: true,
 	},
 	{
 		name:    "TypedForCluster with another name",
 		handler: always(mchandler.TypedForCluster(plain(bareRequest), "named")),
-		new:     []string{"named/ns/new"}, newOnly: true, plain: true,
+		new:     []string{"cluster://named/ns/new"}, newOnly: true, plain: true,
 	},
 	{
 		name:    "TypedInjectCluster replaces the cluster",
 		handler: mchandler.EventHandlerFunc(mchandler.TypedInjectCluster(plain(requestElsewhere))),
-		new:     []string{"eu/ns/new"}, newOnly: true, plain: true,
+		new:     []string{"cluster://eu/ns/new"}, newOnly: true, plain: true,
 	},
 	{
 		name: "WithLowPriorityWhenUnchanged of a plain handler",
 		handler: mchandler.EventHandlerFunc(mchandler.WithLowPriorityWhenUnchanged(
 			mchandler.TypedEventHandlerFunc[client.Object, mcreconcile.Request](always(plain(requestElsewhere))))),
-		new: []string{"elsewhere/ns/new"}, newOnly: true,
+		new: []string{"cluster://elsewhere/ns/new"}, newOnly: true,
 	},
 	{
 		name: "WithLowPriorityWhenUnchanged of a lifted handler",
 		handler: mchandler.EventHandlerFunc(mchandler.WithLowPriorityWhenUnchanged(
 			mchandler.TypedLift(plain(bareRequest)))),
-		new: []string{"eu/ns/new"}, newOnly: true,
+		new: []string{"cluster://eu/ns/new"}, newOnly: true,
 	},
 }
 
@@ -217,7 +217,7 @@ func TestHandlersOfSeveralClusters(t *testing.T) {
 			for _, h := range all {
 				h.Create(t.Context(), event.CreateEvent{Object: obj}, q)
 			}
-			NewWithT(t).Expect(q.added).To(Equal([]string{"eu/ns/a", "us/ns/a", "ns/a"}))
+			NewWithT(t).Expect(q.added).To(Equal([]string{"cluster://eu/ns/a", "cluster://us/ns/a", "ns/a"}))
 		})
 	}
 }
@@ -231,13 +231,13 @@ func TestHandlersOfCustomRequests(t *testing.T) {
 		handler mchandler.TypedEventHandlerFunc[client.Object, job]
 		want    string
 	}{
-		{"with the cluster of the event", mchandler.TypedEnqueueRequestsFromMapFunc(toJobs), "eu/scan a low"},
+		{"with the cluster of the event", mchandler.TypedEnqueueRequestsFromMapFunc(toJobs), "cluster://eu/scan a low"},
 		{
 			"with the cluster of the mapped request",
 			func(multicluster.ClusterName, cluster.Cluster) handler.TypedEventHandler[client.Object, job] {
 				return mchandler.TypedEnqueueRequestsFromMapFuncWithClusterPreservation(toJobs)
 			},
-			"us/scan a low",
+			"cluster://us/scan a low",
 		},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -253,5 +253,5 @@ func TestTypedHandler(t *testing.T) {
 	q := &priorityQueue[mcreconcile.Request]{}
 	h := mchandler.TypedEnqueueRequestForObject[*corev1.Pod]()("eu", fakeCluster{})
 	h.Create(t.Context(), event.TypedCreateEvent[*corev1.Pod]{Object: pod("a"), IsInInitialList: true}, q)
-	g.Expect(q.added).To(Equal([]string{"eu/ns/a low"}))
+	g.Expect(q.added).To(Equal([]string{"cluster://eu/ns/a low"}))
 }

@@ -38,18 +38,18 @@ func TestOwners(t *testing.T) {
 		{
 			name:  "all owners of the kind",
 			owner: &corev1.ReplicationController{},
-			want:  []string{"eu/ns/helper", "eu/ns/boss"},
+			want:  []string{"cluster://eu/ns/helper", "cluster://eu/ns/boss"},
 		},
 		{
 			name:  "only the controller reference",
 			owner: &corev1.ReplicationController{},
 			opts:  []handler.OwnerOption{handler.OnlyControllerOwner()},
-			want:  []string{"eu/ns/boss"},
+			want:  []string{"cluster://eu/ns/boss"},
 		},
 		{
 			name:  "a cluster-scoped owner",
 			owner: &corev1.Node{},
-			want:  []string{"eu//machine"},
+			want:  []string{"cluster://eu//machine"},
 		},
 		{
 			name:  "an owner that is not the controller",

@@ -63,7 +63,7 @@ func TestTranslatedOptions(t *testing.T) {
 			priorityqueue.AddOpts{Priority: ptr.To(handler.LowPriority), After: time.Minute, RateLimited: true},
 			bare("ns", "a"), bare("ns", "b"))
 	})
-	g.Expect(q.added).To(Equal([]string{"eu/ns/a low after 1m0s limited", "eu/ns/b low after 1m0s limited"}))
+	g.Expect(q.added).To(Equal([]string{"cluster://eu/ns/a low after 1m0s limited", "cluster://eu/ns/b low after 1m0s limited"}))
 }
 
 // loggingQueue records calls.
@@ -111,16 +111,16 @@ func TestTranslatedCalls(t *testing.T) {
 		call string
 		do   func(g Gomega, q priorities)
 	}{
-		{"Add[eu/ns/a]", func(_ Gomega, q priorities) { q.Add(a) }},
-		{"AddRateLimited[eu/ns/a]", func(_ Gomega, q priorities) { q.AddRateLimited(a) }},
-		{"AddAfter[eu/ns/a 1s]", func(_ Gomega, q priorities) { q.AddAfter(a, time.Second) }},
-		{"Forget[eu/ns/a]", func(_ Gomega, q priorities) { q.Forget(a) }},
-		{"Done[eu/ns/a]", func(_ Gomega, q priorities) { q.Done(a) }},
+		{"Add[cluster://eu/ns/a]", func(_ Gomega, q priorities) { q.Add(a) }},
+		{"AddRateLimited[cluster://eu/ns/a]", func(_ Gomega, q priorities) { q.AddRateLimited(a) }},
+		{"AddAfter[cluster://eu/ns/a 1s]", func(_ Gomega, q priorities) { q.AddAfter(a, time.Second) }},
+		{"Forget[cluster://eu/ns/a]", func(_ Gomega, q priorities) { q.Forget(a) }},
+		{"Done[cluster://eu/ns/a]", func(_ Gomega, q priorities) { q.Done(a) }},
 		{"ShutDown[]", func(_ Gomega, q priorities) { q.ShutDown() }},
 		{"ShutDownWithDrain[]", func(_ Gomega, q priorities) { q.ShutDownWithDrain() }},
 		{"ShuttingDown[]", func(g Gomega, q priorities) { g.Expect(q.ShuttingDown()).To(BeTrue()) }},
 		{"Len[]", func(g Gomega, q priorities) { g.Expect(q.Len()).To(Equal(42)) }},
-		{"NumRequeues[eu/ns/a]", func(g Gomega, q priorities) { g.Expect(q.NumRequeues(a)).To(Equal(7)) }},
+		{"NumRequeues[cluster://eu/ns/a]", func(g Gomega, q priorities) { g.Expect(q.NumRequeues(a)).To(Equal(7)) }},
 		{"Get[]", func(g Gomega, q priorities) {
 			got, shutdown := q.Get()
 			g.Expect(got).To(Equal(bare("ns", "got")))

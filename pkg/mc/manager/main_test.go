@@ -92,6 +92,11 @@ func (p *runningProvider) Start(ctx context.Context, aware multicluster.Aware) e
 	return nil
 }
 
+// restartable is a runningProvider that can be started again.
+type restartable struct{ *runningProvider }
+
+func (restartable) CanRestart() bool { return true }
+
 func (p *runningProvider) startedAt() []time.Time {
 	p.mu.Lock()
 	defer p.mu.Unlock()

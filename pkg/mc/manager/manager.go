@@ -57,8 +57,9 @@ type Manager interface {
 	AddReadyzCheck(name string, check healthz.Checker) error
 
 	// Start runs the provider and all components until the context ends. It
-	// returns the error of a component, and of the provider if that is a
-	// multicluster.TerminalError. A failing cluster does not make it fail.
+	// returns the error of a component, and of the provider unless that can be
+	// started again (multicluster.RestartableProvider). A failing cluster does not
+	// make it fail.
 	Start(ctx context.Context) error
 
 	// GetWebhookServer returns the webhook server of this process.
@@ -92,8 +93,10 @@ type Manager interface {
 
 	// GetFieldIndexer returns an indexer that adds an index to the caches of
 	// the local cluster and of all the provider's clusters, present and future.
-	// An index makes a cache watch the kind, so the local cluster must serve it
-	// and allow that; see WithLocalFieldIndexes.
+	// In the local cluster the first List that uses the index adds it, so the
+	// local cluster need not serve the kind. To add an index again with the same
+	// function does nothing there; another function for the field is an error.
+	// Without a provider it is the indexer of the local manager.
 	GetFieldIndexer() client.FieldIndexer
 
 	multicluster.Aware
@@ -131,16 +134,6 @@ func WithCoordinator(c Coordinator) Option {
 	}
 }
 
-// WithLocalFieldIndexes sets whether GetFieldIndexer adds indexes to the cache
-// of the local cluster too. Defaults to true. Set it to false if the local
-// cluster is a hub that does not serve the kinds of the others, or does not let
-// this process watch them: its cache would never sync.
-func WithLocalFieldIndexes(index bool) Option {
-	return func(m *mcManager) {
-		m.noLocalIndexes = !index
-	}
-}
-
 // New returns a manager for the local cluster of the config and for the clusters
 // of the provider. With a nil provider it manages the local cluster alone; a nil
 // pointer that has a provider's type is an error. The manager starts a provider
@@ -157,12 +150,16 @@ func New(config *rest.Config, provider multicluster.Provider, opts manager.Optio
 }
 
 // WithMultiCluster is New for an existing manager of controller-runtime. Start
-// the result, not mgr.
+// the result, not mgr. Use the client and the cache of the result's local manager:
+// those of mgr do not have the indexes of GetFieldIndexer.
 func WithMultiCluster(mgr manager.Manager, provider multicluster.Provider, mcOpts ...Option) (Manager, error) {
 	if err := checkProvider(provider); err != nil {
 		return nil, err
 	}
 	m := &mcManager{Manager: mgr, provider: provider}
+	if provider != nil {
+		m.Manager = newLocalManager(mgr)
+	}
 	for _, opt := range mcOpts {
 		opt(m)
 	}
@@ -194,7 +191,6 @@ type mcManager struct {
 	coordinator     Coordinator
 
 	providerOnAllReplicas bool
-	noLocalIndexes        bool
 }
 
 func (m *mcManager) Add(r Runnable) error {
@@ -251,10 +247,8 @@ type fieldIndexer struct {
 }
 
 func (i fieldIndexer) IndexField(ctx context.Context, obj client.Object, field string, extractValue client.IndexerFunc) error {
-	if !i.manager.noLocalIndexes {
-		if err := i.manager.Manager.GetFieldIndexer().IndexField(ctx, obj, field, extractValue); err != nil {
-			return fmt.Errorf("cannot index field %q of %T in the local cluster: %w", field, obj, err)
-		}
+	if err := i.manager.Manager.GetFieldIndexer().IndexField(ctx, obj, field, extractValue); err != nil {
+		return fmt.Errorf("cannot index field %q of %T in the local cluster: %w", field, obj, err)
 	}
 	if i.manager.provider == nil {
 		return nil

@@ -15,6 +15,8 @@ import (
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/cluster"
 	"sigs.k8s.io/controller-runtime/pkg/log"
@@ -123,15 +125,52 @@ func TestProviderFailsWithTerminalError(t *testing.T) {
 	g := NewWithT(t)
 	failure := errors.New("failure")
 	p := &runningProvider{fail: func(int) error { return fmt.Errorf("wrapped: %w", multicluster.TerminalError(failure)) }}
-	g.Expect(newManager(t, mctest.New(t), p).Start(t.Context())).To(MatchError(failure))
+	g.Expect(newManager(t, mctest.New(t), restartable{p}).Start(t.Context())).To(MatchError(failure))
 	g.Expect(p.started()).To(HaveLen(1))
+}
+
+// once is a provider that must not be started twice, as some are that were written
+// for other runtimes.
+type once struct {
+	*runningProvider
+	updates chan struct{}
+}
+
+func (p *once) Start(ctx context.Context, aware multicluster.Aware) error {
+	close(p.updates) // panics when it is called again
+	return p.runningProvider.Start(ctx, aware)
+}
+
+// never wraps a provider that it does not let be started again.
+type never struct{ *once }
+
+func (never) CanRestart() bool { return false }
+
+func TestFailedProviderEndsTheManager(t *testing.T) {
+	for _, tc := range []struct {
+		name string
+		wrap func(*once) multicluster.Provider
+	}{
+		{"a provider that does not say that it can be restarted", func(p *once) multicluster.Provider { return p }},
+		{"a provider that says that it cannot be restarted", func(p *once) multicluster.Provider { return never{p} }},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			g := NewWithT(t)
+			failure := errors.New("failure")
+			p := &once{&runningProvider{fail: func(int) error { return failure }}, make(chan struct{})}
+			ctx, cancel := context.WithTimeout(t.Context(), mctest.Timeout)
+			defer cancel()
+			g.Expect(newManager(t, mctest.New(t), tc.wrap(p)).Start(ctx)).To(MatchError(failure))
+			g.Expect(p.started()).To(HaveLen(1))
+		})
+	}
 }
 
 func TestProviderRestarts(t *testing.T) {
 	// A real local manager would need a server.
 	run := func(t *testing.T, p *runningProvider) (ended chan error, stop func()) {
 		local := &fakeManager{}
-		wrap(t, local, p)
+		wrap(t, local, restartable{p})
 		ctx, cancel := context.WithCancel(t.Context())
 		ended = make(chan error, 1)
 		go func() { ended <- local.added[0].Start(ctx) }()
@@ -255,24 +294,55 @@ func TestFieldIndexes(t *testing.T) {
 		mgr := newManager(t, local, nil)
 		NewWithT(t).Expect(mgr.GetFieldIndexer().IndexField(t.Context(), &corev1.ConfigMap{}, "key", byKey)).To(Succeed())
 	})
-	t.Run("the local cluster fails", func(t *testing.T) {
+	t.Run("twice", func(t *testing.T) {
 		g := NewWithT(t)
 		mgr := newManager(t, local, &provider{})
+		other := func(client.Object) []string { return nil }
 		g.Expect(mgr.GetFieldIndexer().IndexField(t.Context(), &corev1.ConfigMap{}, "key", byKey)).To(Succeed())
-		g.Expect(mgr.GetFieldIndexer().IndexField(t.Context(), &corev1.ConfigMap{}, "key", byKey)).
-			To(MatchError(And(ContainSubstring(`cannot index field "key" of *v1.ConfigMap in the local cluster`), ContainSubstring("conflict"))))
+		g.Expect(mgr.GetFieldIndexer().IndexField(t.Context(), &corev1.ConfigMap{}, "key", byKey)).To(Succeed())
+		g.Expect(mgr.GetLocalManager().GetFieldIndexer().IndexField(t.Context(), &corev1.ConfigMap{}, "key", byKey)).To(Succeed())
+		g.Expect(mgr.GetFieldIndexer().IndexField(t.Context(), &corev1.ConfigMap{}, "key", other)).
+			To(MatchError(And(ContainSubstring(`cannot index field "key" of *v1.ConfigMap in the local cluster`), ContainSubstring("another function"))))
 	})
-	t.Run("not in the local cluster", func(t *testing.T) {
+	t.Run("also in the manager that is wrapped", func(t *testing.T) {
+		g := NewWithT(t)
+		mgr, err := manager.New(local.Config(), mctest.ManagerOptions())
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(mgr.GetFieldIndexer().IndexField(t.Context(), &corev1.ConfigMap{}, "key", byKey)).To(Succeed())
+		wrapped, err := mcmanager.WithMultiCluster(mgr, &provider{})
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(wrapped.GetFieldIndexer().IndexField(t.Context(), &corev1.ConfigMap{}, "key", byKey)).To(Succeed())
+		mctest.StartManager(t, wrapped)
+		g.Eventually(mgr.Elected()).WithTimeout(mctest.Timeout).Should(BeClosed())
+		for _, reader := range []client.Reader{mgr.GetClient(), wrapped.GetLocalManager().GetClient(), wrapped.GetLocalManager().GetCache()} {
+			list := &corev1.ConfigMapList{}
+			g.Expect(reader.List(t.Context(), list, client.MatchingFields{"key": "y"})).To(Succeed())
+			g.Expect(list.Items).To(HaveLen(1))
+		}
+	})
+	t.Run("forbidden in the local cluster", func(t *testing.T) {
 		g := NewWithT(t)
 		p := &provider{}
 		hub := mctest.New(t)
 		hub.Fault(mctest.Forbidden.On("configmaps"))
-		mgr := newManager(t, hub, p, mcmanager.WithLocalFieldIndexes(false))
+		mgr := newManager(t, hub, p)
 		g.Expect(mgr.GetFieldIndexer().IndexField(t.Context(), &corev1.ConfigMap{}, "key", byKey)).To(Succeed())
 		g.Expect(p.indexed).To(Equal([]string{"key"}))
 		mctest.StartManager(t, mgr)
 		g.Eventually(mgr.Elected()).WithTimeout(mctest.Timeout).Should(BeClosed())
+		g.Expect(mgr.GetLocalManager().GetCache().WaitForCacheSync(t.Context())).To(BeTrue())
 		g.Expect(hub.Requests("list", "configmaps") + hub.Requests("watch", "configmaps")).To(BeZero())
+	})
+	t.Run("missing in the local cluster", func(t *testing.T) {
+		g := NewWithT(t)
+		p := &provider{}
+		mgr := newManager(t, local, p)
+		car := &unstructured.Unstructured{}
+		car.SetGroupVersionKind(schema.GroupVersionKind{Group: "example.org", Version: "v1", Kind: "Car"})
+		g.Expect(mgr.GetFieldIndexer().IndexField(t.Context(), car, "name", func(o client.Object) []string { return []string{o.GetName()} })).To(Succeed())
+		g.Expect(p.indexed).To(Equal([]string{"name"}))
+		mctest.StartManager(t, mgr)
+		g.Eventually(mgr.Elected()).WithTimeout(mctest.Timeout).Should(BeClosed())
 	})
 	t.Run("the provider fails", func(t *testing.T) {
 		g := NewWithT(t)

@@ -36,7 +36,8 @@ func checkProvider(provider multicluster.Provider) error {
 	return nil
 }
 
-// providerRunnable runs the provider and restarts it when it fails.
+// providerRunnable runs the provider, and restarts it when it fails if it can be
+// started again.
 type providerRunnable struct {
 	provider      multicluster.ProviderRunnable
 	aware         multicluster.Aware
@@ -50,6 +51,11 @@ func (r *providerRunnable) NeedLeaderElection() bool {
 	return !r.onAllReplicas
 }
 
+func (r *providerRunnable) canRestart() bool {
+	restartable, ok := r.provider.(multicluster.RestartableProvider)
+	return ok && restartable.CanRestart()
+}
+
 // resetAfter is how long a provider must have run for the backoff to start again.
 const resetAfter = 5 * time.Minute
 
@@ -61,7 +67,7 @@ func (r *providerRunnable) Start(ctx context.Context) error {
 	for {
 		started := time.Now()
 		err := r.provider.Start(ctx, r.aware)
-		if err == nil || ctx.Err() != nil || multicluster.IsTerminal(err) {
+		if err == nil || ctx.Err() != nil || multicluster.IsTerminal(err) || !r.canRestart() {
 			return err
 		}
 		if time.Since(started) >= resetAfter {

@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/rollcall-dev/rollcall/pkg/mc/mctest/internal/apiserver"
+	"github.com/rollcall-dev/rollcall/pkg/mc/mctest/internal/store"
 )
 
 // Options of a cluster or fleet. The zero value is useful.
@@ -182,6 +183,22 @@ func (c *Cluster) Move() {
 func (c *Cluster) Rebuild() {
 	c.tb.Helper()
 	c.check("rebuilding", c.server.Rebuild())
+}
+
+// Snapshot is the state of a cluster at one time. It can be restored more than once.
+type Snapshot struct{ content *store.Snapshot }
+
+// Snapshot returns the present state: the objects and the resource version.
+func (c *Cluster) Snapshot() Snapshot { return Snapshot{c.server.Snapshot()} }
+
+// Restore returns the cluster to an earlier state, as if its data had been restored
+// from a backup: objects, UIDs and the resource version are those of the snapshot,
+// and there is no history. All connections are closed. As with a real API server, a
+// watch from a later resource version gets no events before that version is passed,
+// and a list fails.
+func (c *Cluster) Restore(s Snapshot) {
+	c.tb.Helper()
+	c.check("restoring", c.server.Restore(s.content))
 }
 
 // RotateCA gives the cluster a new certificate authority and certificate.

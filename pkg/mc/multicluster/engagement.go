@@ -24,6 +24,8 @@ type Engagement struct {
 	unhealthy  bool
 	components []*joined
 	observers  []*observer
+	working    int           // calls of BeginWork without their end
+	idle       chan struct{} // closed when working is 0; nil if it is not awaited
 }
 
 // Component takes part in the engagement of one cluster, as a controller does.
@@ -149,6 +151,44 @@ func (e *Engagement) Backlog() int {
 		}
 	}
 	return total
+}
+
+// BeginWork notes that a component works with the cluster, as a controller does
+// while it reconciles, until the returned function is called, once. The component
+// checks afterwards that its engagement has not ended. A provider that disengages
+// the cluster can wait for the end of the work: see Idle.
+func (e *Engagement) BeginWork() (end func()) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.working++
+	return e.endWork
+}
+
+func (e *Engagement) endWork() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.working--
+	if e.working == 0 && e.idle != nil {
+		close(e.idle)
+		e.idle = nil
+	}
+}
+
+// Idle returns a channel that is closed when no component works with the cluster. It
+// is for a provider that has ended the context of the engagement.
+func (e *Engagement) Idle() <-chan struct{} {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.idle != nil {
+		return e.idle
+	}
+	idle := make(chan struct{})
+	if e.working == 0 {
+		close(idle)
+		return idle
+	}
+	e.idle = idle
+	return idle
 }
 
 // NotifyChange calls the functions added with OnChange. A provider calls it when

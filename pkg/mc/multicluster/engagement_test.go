@@ -262,3 +262,17 @@ func TestPanicCanBeRecovered(t *testing.T) {
 	c.panics = false
 	e.SetHealthy(true) // blocks if the lock is still held
 }
+
+func TestIdle(t *testing.T) {
+	g := NewWithT(t)
+	e := multicluster.NewEngagement(nil)
+	g.Expect(e.Idle()).To(BeClosed(), "no work has begun")
+	first, second := e.BeginWork(), e.BeginWork()
+	idle := e.Idle()
+	first()
+	g.Expect(idle).NotTo(BeClosed())
+	g.Expect(e.Idle()).NotTo(BeClosed())
+	second()
+	g.Expect(idle).To(BeClosed())
+	g.Expect(e.Idle()).To(BeClosed())
+}

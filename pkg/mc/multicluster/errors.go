@@ -42,7 +42,7 @@ func NotReadyCluster(err error) (ClusterName, bool) {
 	return notReady.clusterName, true
 }
 
-// TerminalError marks an error of a ProviderRunnable's Start as one after which
+// TerminalError marks an error of a RestartableProvider's Start as one after which
 // the provider is not started again: the manager's Start returns it.
 func TerminalError(err error) error {
 	return &terminalError{err: err}

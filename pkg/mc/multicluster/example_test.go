@@ -26,7 +26,7 @@ type probingProvider struct {
 func (p *probingProvider) Start(ctx context.Context, aware multicluster.Aware) error {
 	cl, err := cluster.New(p.config, func(o *cluster.Options) { o.Scheme = multicluster.SchemeFrom(ctx) })
 	if err != nil {
-		return multicluster.TerminalError(err)
+		return err
 	}
 	engagement := multicluster.NewEngagement(nil)
 	if err := p.Add(multicluster.WithEngagement(ctx, engagement), "eu", cl, aware); err != nil {
@@ -36,7 +36,10 @@ func (p *probingProvider) Start(ctx context.Context, aware multicluster.Aware) e
 		select {
 		case <-ctx.Done():
 			return nil
-		case err := <-p.probes:
+		case err, ok := <-p.probes:
+			if !ok {
+				return nil
+			}
 			engagement.SetHealthy(err == nil)
 		}
 	}
@@ -65,10 +68,10 @@ func Example() {
 	defer cancel()
 	probes := make(chan error)
 	go func() {
+		defer close(probes)
 		for _, result := range []error{nil, errors.New("no response"), nil} {
 			probes <- result
 		}
-		cancel()
 	}()
 	provider := &probingProvider{config: &rest.Config{Host: "https://eu.example.com"}, probes: probes}
 	if err := provider.Start(ctx, printer{}); err != nil {

@@ -47,8 +47,7 @@ type Provider interface {
 	Get(ctx context.Context, clusterName ClusterName) (cluster.Cluster, error)
 
 	// IndexField adds a field index to the cache of every cluster, present and
-	// future. As with a single cluster, an index must be added before the
-	// informer of its kind is started.
+	// future.
 	IndexField(ctx context.Context, obj client.Object, field string, extractValue client.IndexerFunc) error
 }
 
@@ -59,8 +58,18 @@ type ProviderRunnable interface {
 	// ends. It blocks. Before it returns, it ends all that it started. The context
 	// carries the manager's logger (log.FromContext) and its scheme (SchemeFrom).
 	//
-	// After an error the manager starts the provider again, with backoff, unless
-	// the error is a TerminalError: then the manager's Start returns it. After nil
-	// it does not start the provider again.
+	// If Start returns an error, so does the manager's Start, unless the provider
+	// is a RestartableProvider. After nil it is not started again.
 	Start(context.Context, Aware) error
+}
+
+// RestartableProvider is a ProviderRunnable that can be started again after Start
+// has returned an error. A provider that has closed a queue or has started a cache,
+// which can be done once, is none.
+type RestartableProvider interface {
+	ProviderRunnable
+	// CanRestart reports whether the manager may start the provider again after an
+	// error, with backoff (1 s to 1 min). It never does after a TerminalError. A
+	// provider that wraps another one returns what that returns.
+	CanRestart() bool
 }

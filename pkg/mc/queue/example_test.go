@@ -44,10 +44,10 @@ func Example() {
 	q.Add(configMap("us", "a"))
 	serve(q)
 	// Output:
-	// eu/default/a
-	// us/default/a
-	// eu/default/b
-	// eu/default/c
+	// cluster://eu/default/a
+	// cluster://us/default/a
+	// cluster://eu/default/b
+	// cluster://eu/default/c
 }
 
 // The queue of a controller of controller-runtime. One worker is left for other
@@ -84,9 +84,9 @@ func ExampleQueue_Pause() {
 	q.Resume("eu", "unreachable")
 	serve(q)
 	// Output:
-	// served us/default/a
+	// served cluster://us/default/a
 	// waiting for eu: 1
-	// eu/default/a
+	// cluster://eu/default/a
 }
 
 func ExampleQueue_Drop() {

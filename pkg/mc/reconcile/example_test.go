@@ -39,8 +39,8 @@ func ExampleRequest_String() {
 	fmt.Println(req.WithCluster("us"))
 	fmt.Println(req.WithCluster("")) // the local cluster
 	// Output:
-	// eu/default/web
-	// us/default/web
+	// cluster://eu/default/web
+	// cluster://us/default/web
 	// default/web
 }
 
@@ -48,7 +48,7 @@ func ExampleRequest_String() {
 func ExampleWithCluster() {
 	type scan = mcreconcile.WithCluster[string]
 	fmt.Println(scan{ClusterName: "eu", Request: "images"})
-	// Output: eu/images
+	// Output: cluster://eu/images
 }
 
 // Requests for a removed cluster do not fail. The builder wraps reconcilers by

@@ -40,7 +40,7 @@ type Request struct {
 }
 
 // String returns "namespace/name" for the local cluster and
-// "cluster/namespace/name" for any other.
+// "cluster://CLUSTER/namespace/name" for any other.
 func (r Request) String() string {
 	return join(r.ClusterName, r.Request)
 }
@@ -77,8 +77,8 @@ type WithCluster[request comparable] struct {
 	ClusterName multicluster.ClusterName
 }
 
-// String returns the text of the request, preceded by "cluster/" unless the
-// cluster is the local one.
+// String returns the text of the request, preceded by "cluster://CLUSTER/" unless
+// the cluster is the local one.
 func (r WithCluster[request]) String() string {
 	return join(r.ClusterName, r.Request)
 }
@@ -98,5 +98,5 @@ func join(name multicluster.ClusterName, request any) string {
 	if name.Empty() {
 		return fmt.Sprint(request)
 	}
-	return fmt.Sprintf("%s/%v", name, request)
+	return fmt.Sprintf("cluster://%s/%v", name, request)
 }

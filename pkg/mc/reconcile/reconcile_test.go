@@ -45,16 +45,16 @@ func TestRequestString(t *testing.T) {
 		want    string
 	}{
 		{"local cluster", request("", "ns", "pod"), "ns/pod"},
-		{"other cluster", request("eu", "ns", "pod"), "eu/ns/pod"},
-		{"cluster name with a slash", request("fleet/eu", "ns", "pod"), "fleet/eu/ns/pod"},
-		{"cluster-scoped object", request("eu", "", "node"), "eu//node"},
+		{"other cluster", request("eu", "ns", "pod"), "cluster://eu/ns/pod"},
+		{"cluster name with a slash", request("fleet/eu", "ns", "pod"), "cluster://fleet/eu/ns/pod"},
+		{"cluster-scoped object", request("eu", "", "node"), "cluster://eu//node"},
 		{"custom request of the local cluster", mcreconcile.WithCluster[named]{Request: "job"}, "the job"},
-		{"custom request of another cluster", mcreconcile.WithCluster[named]{Request: "job", ClusterName: "eu"}, "eu/the job"},
-		{"custom request without a String method", mcreconcile.WithCluster[ticket]{Request: ticket{7}, ClusterName: "eu"}, "eu/{7}"},
+		{"custom request of another cluster", mcreconcile.WithCluster[named]{Request: "job", ClusterName: "eu"}, "cluster://eu/the job"},
+		{"custom request without a String method", mcreconcile.WithCluster[ticket]{Request: ticket{7}, ClusterName: "eu"}, "cluster://eu/{7}"},
 		{
 			"controller-runtime's request in WithCluster",
 			mcreconcile.WithCluster[reconcile.Request]{Request: request("", "ns", "pod").Request, ClusterName: "eu"},
-			"eu/ns/pod",
+			"cluster://eu/ns/pod",
 		},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -74,11 +74,11 @@ func TestRequestInLogs(t *testing.T) {
 		{"object of a cluster", request("eu", "ns", "pod"), `{"cluster":"eu","namespace":"ns","name":"pod"}`},
 		{"cluster-scoped object", request("eu", "", "node"), `{"cluster":"eu","name":"node"}`},
 		{"object of the local cluster", request("", "ns", "pod"), `{"cluster":"","namespace":"ns","name":"pod"}`},
-		{"custom request", mcreconcile.WithCluster[ticket]{Request: ticket{7}, ClusterName: "eu"}, `"eu/{7}"`},
+		{"custom request", mcreconcile.WithCluster[ticket]{Request: ticket{7}, ClusterName: "eu"}, `"cluster://eu/{7}"`},
 		{
 			"controller-runtime's request in WithCluster",
 			mcreconcile.WithCluster[reconcile.Request]{Request: request("", "ns", "pod").Request, ClusterName: "eu"},
-			`"eu/ns/pod"`,
+			`"cluster://eu/ns/pod"`,
 		},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

@@ -11,6 +11,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/cluster"
+
+	"github.com/rollcall-dev/rollcall/pkg/mc/internal/sources"
 )
 
 // detachingCache is a cache that removes the event handlers added through it when
@@ -21,13 +23,14 @@ type detachingCache struct {
 	cluster cluster.Cluster
 	lookups *lookups
 
-	answered chan struct{} // receives a token for each result of a lookup
+	answered chan struct{} // receives a token for each result of a lookup or list
 
 	mu       sync.Mutex // guards what follows
 	ended    bool
 	attached []attachment
 	found    bool  // the informer was found
 	failure  error // of the last lookup
+	denied   error // of the last list, if the informer reports it
 }
 
 func newDetachingCache(cl cluster.Cluster, l *lookups) *detachingCache {
@@ -49,6 +52,9 @@ func (c *detachingCache) GetInformer(ctx context.Context, obj client.Object, opt
 	if err != nil {
 		return nil, err
 	}
+	if reporter, ok := informer.(sources.ListErrorReporter); ok {
+		reporter.OnListError(ctx, c.noteDenied)
+	}
 	return &detachingInformer{Informer: informer, cache: c}, nil
 }
 
@@ -56,10 +62,34 @@ func (c *detachingCache) noteAnswer(err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.found, c.failure = err == nil, err
+	c.notify()
+}
+
+func (c *detachingCache) noteDenied(err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.denied = err
+	c.notify()
+}
+
+func (c *detachingCache) notify() {
 	select {
 	case c.answered <- struct{}{}:
 	default:
 	}
+}
+
+// takeFailure returns the error of the last lookup, or that of a list since the last
+// call.
+func (c *detachingCache) takeFailure() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	err := c.failure
+	if err == nil && c.denied != nil {
+		err = cannotList(c.denied)
+	}
+	c.denied = nil
+	return err
 }
 
 // answer reports whether the informer was found, and the error of the last lookup.

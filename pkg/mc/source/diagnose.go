@@ -25,7 +25,7 @@ const (
 )
 
 // checkBackoff returns the delays before each check. The first one is short: a
-// source whose kind is forbidden holds a startup slot.
+// source whose kind is forbidden may hold a startup slot.
 func checkBackoff() wait.Backoff {
 	return wait.Backoff{Duration: 500 * time.Millisecond, Factor: 2, Jitter: 0.2, Steps: 10, Cap: time.Minute}
 }
@@ -33,9 +33,10 @@ func checkBackoff() wait.Backoff {
 var errNoDiscovery = errors.New("the API server does not answer discovery requests")
 
 // Diagnose implements sources.Diagnosed. It reports errors of the informer lookup
-// at once, such as a missing kind. Informers do not return the errors of their
-// list requests. So while the source has not synced, Diagnose periodically lists
-// one object of the kind itself.
+// at once, such as a missing kind, and those of lists if the informer is a
+// sources.ListErrorReporter. Others do not return the errors of their list requests.
+// So while the source has not synced, Diagnose periodically lists one object of the
+// kind itself.
 func (k *clusterKind[request]) Diagnose(ctx context.Context, report func(error)) {
 	backoff, start := checkBackoff(), time.Now()
 	timer := time.NewTimer(backoff.Step())
@@ -46,7 +47,7 @@ func (k *clusterKind[request]) Diagnose(ctx context.Context, report func(error))
 		case <-ctx.Done():
 			return
 		case <-k.informers.answered:
-			_, err = k.informers.answer()
+			err = k.informers.takeFailure()
 		case <-timer.C:
 			err = k.check(ctx)
 			if errors.Is(err, errNoDiscovery) && time.Since(start) < discoveryTimeout {
@@ -79,8 +80,12 @@ func (k *clusterKind[request]) check(ctx context.Context) error {
 	case ctx.Err() != nil:
 		return fmt.Errorf("the API server has not answered a list request within %v", listTimeout)
 	default:
-		return fmt.Errorf("cannot list objects in all namespaces: %w", err)
+		return cannotList(err)
 	}
+}
+
+func cannotList(err error) error {
+	return fmt.Errorf("cannot list objects in all namespaces: %w", err)
 }
 
 // listOne lists one object of the kind, metadata only.

@@ -46,20 +46,17 @@ type kind[object client.Object, request mcreconcile.ClusterAware[request]] struc
 	predicates []predicate.TypedPredicate[object]
 	project    func(cluster.Cluster, object) (object, error)
 	filter     ClusterFilterFunc
-	lookups    *lookups // shared by copies that watch the same representation
+	lookups    *lookups // of this representation
 }
 
 func (k *kind[object, request]) WithProjection(project func(cluster.Cluster, object) (object, error)) TypedSyncingSource[object, request] {
-	projected := *k
-	projected.project = project
-	projected.lookups = &lookups{}
-	return &projected
+	k.project, k.lookups = project, &lookups{}
+	return k
 }
 
 func (k *kind[object, request]) WithClusterFilter(filter ClusterFilterFunc) TypedSyncingSource[object, request] {
-	filtered := *k
-	filtered.filter = filter
-	return &filtered
+	k.filter = filter
+	return k
 }
 
 func (k *kind[object, request]) ForCluster(name multicluster.ClusterName, cl cluster.Cluster) (source.TypedSource[request], bool, error) {
@@ -67,22 +64,31 @@ func (k *kind[object, request]) ForCluster(name multicluster.ClusterName, cl clu
 }
 
 func (k *kind[object, request]) SyncingForCluster(name multicluster.ClusterName, cl cluster.Cluster) (_ source.TypedSyncingSource[request], _ bool, err error) {
-	// A handler can fail only by a panic, as controller-runtime's do when a type is
-	// not in the scheme. Such a failure, and one of a filter or projection, must
-	// affect this cluster only.
-	defer func() {
-		if r := recover(); r != nil {
-			err = fmt.Errorf("cannot watch %T in %s: %v", k.object, describe(name), r)
-		}
-	}()
+	defer k.recoverAsError(name, &err)
 	if k.filter != nil && !k.filter(name, cl) {
-		return nil, false, nil
+		return &excludedKind[object, request]{kind: *k, clusterName: name, cluster: cl}, false, nil
 	}
+	src, err := k.watch(name, cl)
+	return src, err == nil, err
+}
+
+// recoverAsError makes a panic an error. A handler can fail only by a panic, as
+// controller-runtime's do when a type is not in the scheme. Such a failure, and one
+// of a filter or projection, must affect this cluster only.
+func (k *kind[object, request]) recoverAsError(name multicluster.ClusterName, err *error) {
+	if r := recover(); r != nil {
+		*err = fmt.Errorf("cannot watch %T in %s: %v", k.object, describe(name), r)
+	}
+}
+
+// watch returns the source of a cluster.
+func (k *kind[object, request]) watch(name multicluster.ClusterName, cl cluster.Cluster) (_ source.TypedSyncingSource[request], err error) {
+	defer k.recoverAsError(name, &err)
 	obj := k.object
 	if k.project != nil {
 		obj, err = k.project(cl, obj)
 		if err != nil {
-			return nil, false, fmt.Errorf("projection of %T failed for %s: %w", k.object, describe(name), err)
+			return nil, fmt.Errorf("projection of %T failed for %s: %w", k.object, describe(name), err)
 		}
 	}
 	informers := newDetachingCache(cl, k.lookups)
@@ -92,11 +98,40 @@ func (k *kind[object, request]) SyncingForCluster(name multicluster.ClusterName,
 		cluster:            cl,
 		object:             obj,
 		informers:          informers,
-	}, true, nil
+	}, nil
 }
 
 func (k *kind[object, request]) String() string {
 	return fmt.Sprintf("multi-cluster kind source: %T", k.object)
+}
+
+// excludedKind is the source of a cluster that the filter excludes. A caller that
+// starts it regardless watches the cluster. Until then no handler is made.
+type excludedKind[object client.Object, request mcreconcile.ClusterAware[request]] struct {
+	kind        kind[object, request]
+	clusterName multicluster.ClusterName
+	cluster     cluster.Cluster
+	started     source.TypedSyncingSource[request]
+}
+
+func (k *excludedKind[object, request]) Start(ctx context.Context, queue workqueue.TypedRateLimitingInterface[request]) error {
+	src, err := k.kind.watch(k.clusterName, k.cluster)
+	if err != nil {
+		return err
+	}
+	k.started = src
+	return src.Start(ctx, queue)
+}
+
+func (k *excludedKind[object, request]) WaitForSync(ctx context.Context) error {
+	if k.started == nil {
+		return fmt.Errorf("%v was not started", k)
+	}
+	return k.started.WaitForSync(ctx)
+}
+
+func (k *excludedKind[object, request]) String() string {
+	return fmt.Sprintf("kind source: %T in %s, excluded", k.kind.object, describe(k.clusterName))
 }
 
 // clusterKind is the Kind source of one cluster. Unlike controller-runtime's Kind,

@@ -159,7 +159,8 @@ func TestWithProjection(t *testing.T) {
 		return true
 	})
 	full := mcsource.TypedKind[client.Object, mcreconcile.Request](&corev1.ConfigMap{}, mchandler.EnqueueRequestForObject, note)
-	metadata := full.WithProjection(func(got cluster.Cluster, obj client.Object) (client.Object, error) {
+	metadata := mcsource.TypedKind[client.Object, mcreconcile.Request](&corev1.ConfigMap{}, mchandler.EnqueueRequestForObject, note)
+	projected := metadata.WithProjection(func(got cluster.Cluster, obj client.Object) (client.Object, error) {
 		g.Expect(got).To(BeIdenticalTo(cl))
 		g.Expect(obj).To(BeAssignableToTypeOf(&corev1.ConfigMap{}))
 		projected := &metav1.PartialObjectMetadata{}
@@ -167,9 +168,11 @@ func TestWithProjection(t *testing.T) {
 		return projected, nil
 	})
 	start(t.Context(), t, metadata, "eu", cl, q)
+	start(t.Context(), t, projected, "eu", cl, q)
 	start(t.Context(), t, full, "eu", cl, q)
-	g.Expect(q.added()).To(HaveLen(2))
-	g.Expect(seen).To(Equal([]string{"*v1.PartialObjectMetadata", "*v1.ConfigMap"}), "the original is unchanged")
+	g.Expect(q.added()).To(HaveLen(3))
+	g.Expect(seen).To(Equal([]string{"*v1.PartialObjectMetadata", "*v1.PartialObjectMetadata", "*v1.ConfigMap"}),
+		"the source itself is projected, and returned")
 }
 
 func TestWithClusterFilter(t *testing.T) {
@@ -180,7 +183,8 @@ func TestWithClusterFilter(t *testing.T) {
 	some := mcsource.Kind(&corev1.ConfigMap{}, func(name multicluster.ClusterName, cl cluster.Cluster) handler.TypedEventHandler[*corev1.ConfigMap, mcreconcile.Request] {
 		made++
 		return mchandler.TypedEnqueueRequestForObject[*corev1.ConfigMap]()(name, cl)
-	}).WithClusterFilter(func(name multicluster.ClusterName, got cluster.Cluster) bool {
+	})
+	filtered := some.WithClusterFilter(func(name multicluster.ClusterName, got cluster.Cluster) bool {
 		g.Expect(got).To(BeIdenticalTo(cl))
 		return name == "eu"
 	})
@@ -189,14 +193,40 @@ func TestWithClusterFilter(t *testing.T) {
 		cluster multicluster.ClusterName
 		want    bool
 	}{
-		{some, "eu", true}, {some, "us", false}, {some, "", false}, {all, "us", true},
+		{filtered, "eu", true}, {filtered, "us", false}, {filtered, "", false}, {all, "us", true},
+		{some, "eu", true}, {some, "us", false},
+		{all.WithClusterFilter(nil), "us", true},
 	} {
 		s, watched, err := tc.source.ForCluster(tc.cluster, cl)
 		g.Expect(err).NotTo(HaveOccurred())
 		g.Expect(watched).To(Equal(tc.want))
-		g.Expect(s != nil).To(Equal(tc.want))
+		g.Expect(s).NotTo(BeNil(), "programs may ignore whether it is watched")
 	}
-	g.Expect(made).To(Equal(1), "no handler is made for a cluster that is not watched")
+	g.Expect(made).To(Equal(2), "no handler is made for a cluster that is not watched")
+}
+
+func TestExcludedKind(t *testing.T) {
+	g := NewWithT(t)
+	server, q := mctest.New(t), &queue[mcreconcile.Request]{}
+	create(t, server, "a")
+	kind := func(h mchandler.EventHandlerFunc) mcsource.TypedSyncingSource[client.Object, mcreconcile.Request] {
+		return mcsource.TypedKind[client.Object](&corev1.ConfigMap{}, mchandler.TypedEventHandlerFunc[client.Object, mcreconcile.Request](h)).
+			WithClusterFilter(func(multicluster.ClusterName, cluster.Cluster) bool { return false })
+	}
+	s, watched, err := kind(mchandler.EnqueueRequestForObject).SyncingForCluster("eu", connect(t, server))
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(watched).To(BeFalse())
+	g.Expect(fmt.Sprint(s)).To(Equal(`kind source: *v1.ConfigMap in cluster "eu", excluded`))
+	g.Expect(s.WaitForSync(t.Context())).To(MatchError(ContainSubstring("was not started")))
+	g.Expect(s.Start(t.Context(), q)).To(Succeed())
+	ctx, cancel := context.WithTimeout(t.Context(), mctest.Timeout)
+	defer cancel()
+	g.Expect(s.WaitForSync(ctx)).To(Succeed())
+	g.Expect(q.added()).To(Equal([]mcreconcile.Request{request("eu", "a")}))
+
+	s, _, err = kind(nil).SyncingForCluster("eu", connect(t, server))
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(s.Start(t.Context(), q)).To(MatchError(ContainSubstring(`cannot watch *v1.ConfigMap in cluster "eu"`)))
 }
 
 func TestForClusterErrors(t *testing.T) {
@@ -204,7 +234,9 @@ func TestForClusterErrors(t *testing.T) {
 	kind := func(h mchandler.EventHandlerFunc) mcsource.TypedSyncingSource[client.Object, mcreconcile.Request] {
 		return mcsource.TypedKind[client.Object](&corev1.ConfigMap{}, mchandler.TypedEventHandlerFunc[client.Object, mcreconcile.Request](h))
 	}
-	good := kind(mchandler.EnqueueRequestForObject)
+	good := func() mcsource.TypedSyncingSource[client.Object, mcreconcile.Request] {
+		return kind(mchandler.EnqueueRequestForObject)
+	}
 	for _, tc := range []struct {
 		name   string
 		source mcsource.TypedSyncingSource[client.Object, mcreconcile.Request]
@@ -227,19 +259,19 @@ func TestForClusterErrors(t *testing.T) {
 		},
 		{
 			name: "a projection that fails",
-			source: good.WithProjection(func(cluster.Cluster, client.Object) (client.Object, error) {
+			source: good().WithProjection(func(cluster.Cluster, client.Object) (client.Object, error) {
 				return nil, errors.New("not of this form")
 			}),
 			want: `projection of *v1.ConfigMap failed for cluster "eu": not of this form`,
 		},
 		{
 			name:   "a projection that panics",
-			source: good.WithProjection(func(cluster.Cluster, client.Object) (client.Object, error) { panic("oh") }),
+			source: good().WithProjection(func(cluster.Cluster, client.Object) (client.Object, error) { panic("oh") }),
 			want:   `cannot watch *v1.ConfigMap in cluster "eu": oh`,
 		},
 		{
 			name:   "a filter that panics",
-			source: good.WithClusterFilter(func(multicluster.ClusterName, cluster.Cluster) bool { panic("oh") }),
+			source: good().WithClusterFilter(func(multicluster.ClusterName, cluster.Cluster) bool { panic("oh") }),
 			want:   `cannot watch *v1.ConfigMap in cluster "eu": oh`,
 		},
 	} {

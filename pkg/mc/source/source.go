@@ -18,8 +18,9 @@ type Source = TypedSource[client.Object, mcreconcile.Request]
 // TypedSource returns the source of each cluster.
 type TypedSource[object client.Object, request mcreconcile.ClusterAware[request]] interface {
 	// ForCluster returns a new source for a cluster, and whether to watch the
-	// cluster. It is called again for each retry of a source that failed. It may
-	// be called from any goroutine and must not block.
+	// cluster. If it is not to be watched, the source, which may be nil, is not
+	// started. ForCluster is called again for each retry of a source that failed. It
+	// may be called from any goroutine and must not block.
 	ForCluster(multicluster.ClusterName, cluster.Cluster) (source.TypedSource[request], bool, error)
 }
 
@@ -34,14 +35,17 @@ type TypedSyncingSource[object client.Object, request mcreconcile.ClusterAware[r
 	// SyncingForCluster is ForCluster for a source with WaitForSync.
 	SyncingForCluster(multicluster.ClusterName, cluster.Cluster) (source.TypedSyncingSource[request], bool, error)
 
-	// WithProjection returns a copy that watches the object that the function
-	// returns for each cluster: another representation of the same kind, such as
-	// metadata only.
+	// WithProjection makes the source watch the object that the function returns
+	// for each cluster: another representation of the same kind, such as metadata
+	// only. It changes the source, which it returns, so it must be called before the
+	// source is used.
 	WithProjection(func(cluster.Cluster, object) (object, error)) TypedSyncingSource[object, request]
 
-	// WithClusterFilter returns a copy that watches only the clusters for which
-	// the function returns true. It is called when a cluster is engaged, and again
-	// for each retry of a source that failed.
+	// WithClusterFilter makes the source watch only the clusters for which the
+	// function returns true; nil means all. The function is called when a cluster is
+	// engaged, and again for each retry of a source that failed. WithClusterFilter
+	// changes the source, which it returns, so it must be called before the source is
+	// used.
 	WithClusterFilter(ClusterFilterFunc) TypedSyncingSource[object, request]
 }
 

@@ -20,6 +20,15 @@ type Diagnosed interface {
 	Diagnose(ctx context.Context, report func(error))
 }
 
+// ListErrorReporter is an informer that reports why it cannot list its objects.
+type ListErrorReporter interface {
+	// OnListError calls the function with each error that the API server responds
+	// with to a list because the kind is missing or forbidden, until the context ends.
+	// The error of the last list is reported at once. The function may be called from
+	// any goroutine and must not block.
+	OnListError(ctx context.Context, report func(error))
+}
+
 // Awaited is a source of a controller's Watch with goroutines that call user code.
 type Awaited interface {
 	// Wait returns when all goroutines of Start have ended, after their context

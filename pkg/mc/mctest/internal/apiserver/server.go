@@ -176,13 +176,33 @@ func (s *Server) Move() error {
 // Rebuild drops all objects and creates the initial ones again, as if a new
 // cluster had been installed at the same address.
 func (s *Server) Rebuild() error {
+	return s.restart(func() error {
+		s.store.Reset()
+		s.reloadCustomResources()
+		return s.createNamespaces()
+	})
+}
+
+// Snapshot returns the present objects and resource version.
+func (s *Server) Snapshot() *store.Snapshot { return s.store.Snapshot() }
+
+// Restore restarts the server with the objects and the resource version of a
+// snapshot.
+func (s *Server) Restore(snapshot *store.Snapshot) error {
+	return s.restart(func() error {
+		s.store.Restore(snapshot)
+		s.reloadCustomResources()
+		return nil
+	})
+}
+
+// restart calls the function while there are no connections.
+func (s *Server) restart(change func() error) error {
 	s.listenerMu.Lock()
 	l := s.listener.Load()
 	l.Close()
 	l.CloseConnections(false)
-	s.store.Reset()
-	s.reloadCustomResources()
-	err := s.createNamespaces()
+	err := change()
 	s.listenerMu.Unlock()
 	return errors.Join(err, s.applyFaults())
 }

@@ -55,6 +55,35 @@ func (s *Store) Reset() {
 	clear(s.tables)
 }
 
+// Snapshot is the content of a store at one time. It is immutable.
+type Snapshot struct {
+	revision uint64
+	records  map[schema.GroupResource][]*Record
+}
+
+// Snapshot returns the present content, without history.
+func (s *Store) Snapshot() *Snapshot {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	snapshot := &Snapshot{revision: s.revision, records: map[schema.GroupResource][]*Record{}}
+	for resource, t := range s.tables {
+		snapshot.records[resource] = slices.Clone(t.records)
+	}
+	return snapshot
+}
+
+// Restore replaces the content by that of a snapshot, and the revision by its own.
+// There is no history.
+func (s *Store) Restore(snapshot *Snapshot) {
+	s.Reset()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.revision, s.compacted = snapshot.revision, snapshot.revision
+	for resource, records := range snapshot.records {
+		s.table(resource).records = slices.Clone(records)
+	}
+}
+
 // append adds an event, drops the oldest beyond the limit, and wakes waiting
 // readers.
 func (t *table) append(event Event, limit int) {
