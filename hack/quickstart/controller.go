@@ -78,7 +78,7 @@ func writeProviderFile(path, pluginKubeconfig string) error {
 			ExecConfig: &clientcmdapi.ExecConfig{
 				APIVersion:         "client.authentication.k8s.io/v1",
 				Command:            pluginProgram,
-				Args:               []string{"--kubeconfig=" + pluginKubeconfig, "--namespace=" + realfleet.TokenNamespace, "--require-server"},
+				Args:               []string{"--kubeconfig=" + pluginKubeconfig, "--namespace=" + realfleet.TokenNamespace},
 				ProvideClusterInfo: true,
 			},
 		}},
