@@ -19,8 +19,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
-
-	"github.com/rollcall-dev/rollcall/pkg/mc/mctest"
 )
 
 // bare is a controller written by hand on controller-runtime, with its priority
@@ -43,7 +41,7 @@ type bareRequest struct {
 	cluster string
 }
 
-func startBare(tb testing.TB, _ *mctest.Cluster, o observer) contender {
+func startBare(tb testing.TB, _ member, o observer) contender {
 	tb.Helper()
 	c, err := controller.NewTypedUnmanaged("bare", controller.TypedOptions[bareRequest]{
 		MaxConcurrentReconciles: workers,
@@ -78,7 +76,7 @@ func startBare(tb testing.TB, _ *mctest.Cluster, o observer) contender {
 	return b
 }
 
-func (b *bare) join(c *mctest.Cluster) {
+func (b *bare) join(c member) {
 	cl, err := cluster.New(c.Config())
 	if err != nil {
 		b.tb.Errorf("cannot create the cluster for %s: %v", c.Name(), err)
@@ -104,7 +102,7 @@ func (b *bare) join(c *mctest.Cluster) {
 	}
 }
 
-func (b *bare) leave(c *mctest.Cluster) {
+func (b *bare) leave(c member) {
 	b.mu.Lock()
 	leave := b.joined[c.Name()]
 	delete(b.joined, c.Name())

@@ -33,7 +33,7 @@ func closeFleet(f *mctest.Fleet) {
 }
 
 // joinAll adds all clusters to the contender.
-func joinAll(c contender, clusters []*mctest.Cluster) {
+func joinAll[M member](c contender, clusters []M) {
 	for _, cl := range clusters {
 		c.join(cl)
 	}

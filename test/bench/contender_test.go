@@ -6,10 +6,9 @@ package bench
 import (
 	"testing"
 
+	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
-
-	"github.com/rollcall-dev/rollcall/pkg/mc/mctest"
 )
 
 // workers is the number of concurrent reconciles.
@@ -19,16 +18,22 @@ const workers = 10
 // Clusters may join and leave at the same time.
 type contender interface {
 	// join adds a cluster, without waiting for it.
-	join(*mctest.Cluster)
+	join(member)
 	// leave takes a cluster away.
-	leave(*mctest.Cluster)
+	leave(member)
 	// stop returns when nothing of the controller runs any more.
 	stop()
 }
 
 // contestant starts a contender. Its home is a cluster that is not reconciled.
 // In the others, each event of a ConfigMap causes a reconcile.
-type contestant func(tb testing.TB, home *mctest.Cluster, o observer) contender
+type contestant func(tb testing.TB, home member, o observer) contender
+
+// member is a cluster: an *mctest.Cluster, or one of another process.
+type member interface {
+	Name() string
+	Config() *rest.Config
+}
 
 // observer observes a contender. It is called from any goroutine.
 type observer struct {

@@ -1,9 +1,12 @@
 // Copyright The Rollcall Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package bench measures Rollcall against what does the same without it, in one
-// process with the same in-process API servers. See docs/benchmarks.md.
+// Package bench measures Rollcall against what does the same without it, with
+// in-process API servers. See docs/benchmarks.md.
 //
+//   - BenchmarkApart: the runtime, against a controller written by hand on
+//     controller-runtime alone, with the API servers in a process of their own
+//     (apart_test.go). All others have them in the same process.
 //   - BenchmarkAgainstBare: the runtime, against a controller written by hand on
 //     controller-runtime alone (experiments_test.go).
 //   - BenchmarkFleet: a fleet, against clusters started in a loop with

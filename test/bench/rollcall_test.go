@@ -34,13 +34,13 @@ type rollcall struct {
 
 // profile returns the server's current profile. Its name differs each time that
 // the server joins: a fleet delays a name that comes and goes often.
-func (r *rollcall) profile(c *mctest.Cluster) *inventory.Profile {
+func (r *rollcall) profile(c member) *inventory.Profile {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return inmemory.Profile(fmt.Sprintf("%s.%d", c.Name(), r.joined[c.Name()]), c.Name())
 }
 
-func startRollcall(tb testing.TB, home *mctest.Cluster, o observer) contender {
+func startRollcall(tb testing.TB, home member, o observer) contender {
 	tb.Helper()
 	r := &rollcall{Inventory: inmemory.New(), joined: map[string]int{}}
 	provider, err := fleet.New(fleet.Options{Source: r, Credentials: r})
@@ -66,7 +66,7 @@ func startRollcall(tb testing.TB, home *mctest.Cluster, o observer) contender {
 	return r
 }
 
-func (r *rollcall) join(c *mctest.Cluster) {
+func (r *rollcall) join(c member) {
 	r.mu.Lock()
 	r.joined[c.Name()]++
 	r.mu.Unlock()
@@ -74,5 +74,5 @@ func (r *rollcall) join(c *mctest.Cluster) {
 	r.Put(r.profile(c))
 }
 
-func (r *rollcall) leave(c *mctest.Cluster) { r.Delete(r.profile(c)) }
-func (r *rollcall) stop()                   { r.stopManager() }
+func (r *rollcall) leave(c member) { r.Delete(r.profile(c)) }
+func (r *rollcall) stop()          { r.stopManager() }

@@ -148,7 +148,8 @@ func TestPartialFailure(t *testing.T) {
 			bad.Fault(tc.fault)
 			e := newEnv(t)
 			e.Add(f.Clusters()...)
-			e.awaitReady(f.Clusters()...)
+			e.awaitReady(good...)
+			e.awaitState(bad, fleet.Ready, "") // the last error may say which cache is behind
 			object := e.create(bad)
 			e.checkReconciles(good...)
 			e.checkReconciles(good...)

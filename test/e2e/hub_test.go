@@ -47,7 +47,7 @@ func newHubEnv(t *testing.T) *hubEnv {
 			ExecConfig: &clientcmdapi.ExecConfig{
 				APIVersion:         "client.authentication.k8s.io/v1",
 				Command:            "mc-credential-token-secret",
-				Args:               []string{"--kubeconfig=" + e.pluginConfig, "--namespace=" + realfleet.TokenNamespace, "--require-server"},
+				Args:               []string{"--kubeconfig=" + e.pluginConfig, "--namespace=" + realfleet.TokenNamespace},
 				ProvideClusterInfo: true,
 			},
 		}},
