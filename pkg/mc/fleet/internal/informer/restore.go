@@ -148,7 +148,7 @@ func (s *Set) restored(version string, q *query) {
 	for _, st := range s.runningLocked() {
 		st.relist = true
 		if st.open != nil {
-			st.open.cancel()
+			st.open.interrupt()
 		}
 	}
 }

@@ -46,35 +46,17 @@ func (t *transport) RoundTrip(request *http.Request) (*http.Response, error) {
 	if !q.watch {
 		return st.send(q, t.next)
 	}
-	// The context ends when the body is closed, also while it sends a request again.
-	ctx, cancel := context.WithCancel(request.Context())
-	q.request = request.WithContext(ctx)
-	st.pace(ctx)
+	st.pace(request.Context())
 	response, err := st.send(q, t.next)
 	if err != nil || response.StatusCode != http.StatusOK {
-		if err != nil {
-			cancel()
-			return nil, err
-		}
-		response.Body = &canceledBody{ReadCloser: response.Body, cancel: cancel}
-		return response, nil
+		return response, err
 	}
-	body := &watchBody{stream: st, query: q, next: t.next, cancel: cancel, began: time.Now(), initial: q.initial, inner: response.Body}
+	body := &watchBody{
+		stream: st, query: q, next: t.next, began: time.Now(), initial: q.initial, inner: response.Body, done: make(chan struct{}),
+	}
 	st.opened(body)
 	response.Body = body
 	return response, nil
-}
-
-// canceledBody cancels its request when it is closed.
-type canceledBody struct {
-	io.ReadCloser
-	cancel context.CancelFunc
-}
-
-// Close implements io.Closer.
-func (b *canceledBody) Close() error {
-	defer b.cancel()
-	return b.ReadCloser.Close()
 }
 
 // send sends the request until there is a response that the reflector can handle.
@@ -245,7 +227,7 @@ func (st *stream) opened(body *watchBody) {
 	body.lastData.Store(now.UnixNano())
 	st.open, st.err, st.answered = body, nil, false
 	if st.relist {
-		body.cancel() // the cluster was found to be restored in the meantime
+		body.interrupt() // the cluster was found to be restored in the meantime
 	}
 	st.set.changedLocked()
 }

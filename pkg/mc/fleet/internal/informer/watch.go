@@ -40,7 +40,6 @@ type watchBody struct {
 	stream *stream
 	query  *query
 	next   http.RoundTripper
-	cancel context.CancelFunc // of the request
 	began  time.Time
 
 	lastData atomic.Int64 // when there was data, in Unix nanoseconds
@@ -54,9 +53,12 @@ type watchBody struct {
 	tail     []byte // the last data of the initial list
 	received bool   // there was data
 
+	done chan struct{} // closed when the reflector gets no more data
+
 	mu     sync.Mutex // guards what follows
 	inner  io.ReadCloser
-	closed bool
+	ending bool               // done is closed
+	cancel context.CancelFunc // of the request of a restart; nil if there was none
 }
 
 // Read implements io.Reader. It is called by one goroutine. The only error is
@@ -76,7 +78,7 @@ func (b *watchBody) Read(p []byte) (int, error) {
 		}
 		inner.Close()
 		b.ended()
-		if b.received || time.Since(b.began) > restartTime || !b.restart() {
+		if b.received || time.Since(b.began) > restartTime || !b.reopen() {
 			b.linger()
 			return 0, io.EOF
 		}
@@ -105,13 +107,25 @@ func (b *watchBody) observe(data []byte) {
 // ended notes that the cluster has ended the watch, or the connection was lost: then
 // it ends before its timeout.
 func (b *watchBody) ended() {
-	canceled := b.query.request.Context().Err() != nil
 	inTime := b.query.timeout > 0 && time.Since(b.began) > b.query.timeout-timeoutTolerance
-	b.stream.closed(b, !canceled && !inTime)
+	b.stream.closed(b, !b.canceled() && !inTime)
 }
 
-// restart starts the watch again, and reports whether that was possible.
-func (b *watchBody) restart() bool {
+// canceled reports whether the watch is not wanted any more.
+func (b *watchBody) canceled() bool {
+	select {
+	case <-b.done:
+		return true
+	default:
+		return b.query.request.Context().Err() != nil
+	}
+}
+
+// reopen starts the watch again, and reports whether that was possible.
+func (b *watchBody) reopen() bool {
+	if !b.cancelable() {
+		return false
+	}
 	b.stream.begin(b.query)
 	defer b.stream.end()
 	b.stream.pace(b.query.request.Context())
@@ -127,6 +141,21 @@ func (b *watchBody) restart() bool {
 	return true
 }
 
+// cancelable makes finish end the request, which runs without the reflector, and
+// reports whether the body is in use. Only here, since the context of an informer
+// needs a goroutine for each that is derived from it.
+func (b *watchBody) cancelable() bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.ending || b.cancel != nil {
+		return !b.ending
+	}
+	var ctx context.Context
+	ctx, b.cancel = context.WithCancel(b.query.request.Context())
+	b.query.request = b.query.request.WithContext(ctx)
+	return true
+}
+
 // linger waits until the reflector will continue at its resource version.
 func (b *watchBody) linger() {
 	if !b.query.initial || b.initial {
@@ -136,6 +165,7 @@ func (b *watchBody) linger() {
 	defer timer.Stop()
 	select {
 	case <-timer.C:
+	case <-b.done:
 	case <-b.query.request.Context().Done():
 	}
 }
@@ -150,20 +180,43 @@ func (b *watchBody) current() io.ReadCloser {
 func (b *watchBody) replace(inner io.ReadCloser) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if !b.closed {
+	if !b.ending {
 		b.inner = inner
 	}
-	return !b.closed
+	return !b.ending
+}
+
+// finish ends what waits, but for a read of the inner body, which it returns.
+func (b *watchBody) finish() io.ReadCloser {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if !b.ending {
+		b.ending = true
+		close(b.done)
+	}
+	return b.inner
+}
+
+// cancelRestart ends the request of a restart.
+func (b *watchBody) cancelRestart() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.cancel != nil {
+		b.cancel()
+	}
+}
+
+// interrupt makes the watch end for the reflector. It does not block.
+func (b *watchBody) interrupt() {
+	inner := b.finish()
+	b.cancelRestart()
+	go inner.Close() // may wait for the connection
 }
 
 // Close implements io.Closer.
 func (b *watchBody) Close() error {
-	b.mu.Lock()
-	b.closed = true
-	inner := b.inner
-	b.mu.Unlock()
-	err := inner.Close() // first: it returns when the connection is free
-	b.cancel()
+	err := b.finish().Close() // first: it returns when the connection is free
+	b.cancelRestart()
 	b.stream.closed(b, false)
 	return err
 }
