@@ -6,7 +6,7 @@
 //
 // A [Source] sends a [Sink] the profiles that are added, changed and removed:
 //
-//	src, err := hub.New(hubConfig, hub.Options{Namespace: "fleet"})
+//	src, err := hub.New(hubConfig, hub.Options{Namespaces: []string{"fleet"}})
 //	…
 //	err = inventory.Restart(src).Run(ctx, sink)
 //
@@ -22,8 +22,8 @@
 //	))
 //
 // Functions read a profile, so that no other code depends on its layout:
-// [ClusterName], [ClusterID], [ClusterSet], [KubernetesVersion], [HealthOf],
-// [AccessProviders] and [Property]. Two versions of a profile with the same
+// [ClusterName], [ClusterID], [MemberID], [ClusterSet], [KubernetesVersion],
+// [HealthOf], [AccessProviders] and [Property]. Two versions of a profile with the same
 // [Fingerprint] lead to the same connection.
 //
 // [Synthesize] makes the profile of a cluster that no hub lists.

@@ -44,9 +44,18 @@ const (
 	// ClusterSet and unchanged while it is a member (KEP-2149).
 	PropertyClusterID = "cluster.clusterset.k8s.io"
 
+	// PropertyClusterIDAlias is another name of PropertyClusterID, which some cluster
+	// managers write. ClusterID reads it if PropertyClusterID is missing.
+	PropertyClusterIDAlias = "clusterset.k8s.io/cluster-id"
+
 	// PropertyClusterSet is the property with the ClusterSet's name, present
 	// exactly while the cluster is a member (KEP-2149).
 	PropertyClusterSet = "clusterset.k8s.io"
+
+	// LabelMemberID is the label with the ID of the member that a profile stands for:
+	// the same in all namespaces of a hub that have a profile of the cluster
+	// (KEP-4322).
+	LabelMemberID = "multicluster.x-k8s.io/inventory-member-id"
 )
 
 // KeyOf returns the profile's key.
@@ -88,10 +97,21 @@ func Property(profile *Profile, name string) (string, bool) {
 	return "", false
 }
 
-// ClusterID returns the cluster's ID (KEP-2149), or "" if the profile has none.
+// ClusterID returns the cluster's ID (KEP-2149), or "" if the profile has none: the
+// property PropertyClusterID, else PropertyClusterIDAlias.
 func ClusterID(profile *Profile) string {
-	id, _ := Property(profile, PropertyClusterID)
+	if id, _ := Property(profile, PropertyClusterID); id != "" {
+		return id
+	}
+	id, _ := Property(profile, PropertyClusterIDAlias)
 	return id
+}
+
+// MemberID returns the ID of the member that the profile stands for (KEP-4322), or
+// "" if it has none. Profiles of a hub with the same ID, in any of its namespaces,
+// are of the same cluster. The author of the profile chooses it.
+func MemberID(profile *Profile) string {
+	return profile.Labels[LabelMemberID]
 }
 
 // ClusterSet returns the name of the cluster's ClusterSet, or "" if none is

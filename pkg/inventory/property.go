@@ -40,7 +40,8 @@ const (
 // PropertyExpression is a condition on one property of a profile, like a
 // requirement of a label selector, but with any text as values.
 type PropertyExpression struct {
-	// Name of the property. Required.
+	// Name of the property. Required. PropertyClusterID also matches
+	// PropertyClusterIDAlias, as ClusterID does.
 	Name string
 
 	// Operator compares the property with Values. Required.
@@ -62,6 +63,15 @@ func parseQuantity(text string) (resource.Quantity, error) {
 	return resource.ParseQuantity(text)
 }
 
+// property is Property, with the alias of the cluster's ID.
+func property(profile *Profile, name string) (string, bool) {
+	if name == PropertyClusterID {
+		id := ClusterID(profile)
+		return id, id != ""
+	}
+	return Property(profile, name)
+}
+
 func (e PropertyExpression) predicate() (Predicate, error) {
 	if e.Name == "" {
 		return nil, errors.New("the name must not be empty")
@@ -74,7 +84,7 @@ func (e PropertyExpression) predicate() (Predicate, error) {
 		}
 		in := e.Operator == PropertyIn
 		return func(profile *Profile) bool {
-			value, ok := Property(profile, name)
+			value, ok := property(profile, name)
 			return (ok && slices.Contains(values, value)) == in
 		}, nil
 	case PropertyExists, PropertyDoesNotExist:
@@ -83,7 +93,7 @@ func (e PropertyExpression) predicate() (Predicate, error) {
 		}
 		exists := e.Operator == PropertyExists
 		return func(profile *Profile) bool {
-			_, ok := Property(profile, name)
+			_, ok := property(profile, name)
 			return ok == exists
 		}, nil
 	case PropertyGreaterThan, PropertyLessThan:
@@ -99,7 +109,7 @@ func (e PropertyExpression) predicate() (Predicate, error) {
 			sign = -1
 		}
 		return func(profile *Profile) bool {
-			value, _ := Property(profile, name)
+			value, _ := property(profile, name)
 			quantity, err := parseQuantity(value)
 			return err == nil && quantity.Cmp(limit.DeepCopy()) == sign
 		}, nil

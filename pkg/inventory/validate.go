@@ -8,6 +8,8 @@ import (
 	"encoding/json"
 	"errors"
 	"net/url"
+	"slices"
+	"strings"
 	"unicode/utf8"
 
 	apivalidation "k8s.io/apimachinery/pkg/api/validation"
@@ -22,14 +24,18 @@ const (
 	maxPropertyName  = 253
 	maxPropertyValue = 1024
 	maxClusterID     = 128
+	maxProviders     = 64
+	maxProviderName  = 253
+	maxServer        = 2048
+	maxTLSServerName = 253
 )
 
 var privateKey = []byte("PRIVATE KEY-----")
 
 // Validate returns all errors of a profile: violations of the API's schema
-// (KEP-4322) and of its text (the label with the manager's name, an ID as in
-// KEP-2149), and content that must not be in a profile: passwords in URLs, private
-// keys and file paths.
+// (KEP-4322), in the versions v1alpha1 and v1alpha2, and of its text (the label with
+// the manager's name, an ID as in KEP-2149), and content that must not be in a
+// profile: passwords in URLs, private keys and file paths.
 func Validate(profile *Profile) error {
 	metadata := field.NewPath("metadata")
 	errs := apivalidation.ValidateObjectMeta(&profile.ObjectMeta, true, apivalidation.NameIsDNSSubdomain, metadata)
@@ -45,6 +51,9 @@ func Validate(profile *Profile) error {
 	}
 	if label := profile.Labels[v1alpha1.LabelClusterManagerKey]; label != manager {
 		errs = append(errs, field.Invalid(metadata.Child("labels").Key(v1alpha1.LabelClusterManagerKey), label, "must be the name of the cluster manager"))
+	}
+	if id, ok := profile.Labels[LabelMemberID]; ok && id == "" {
+		errs = append(errs, field.Required(metadata.Child("labels").Key(LabelMemberID), "must be omitted if there is no member ID"))
 	}
 
 	status := field.NewPath("status")
@@ -88,34 +97,45 @@ func validateLength(text string, limit int, path *field.Path) field.ErrorList {
 
 func validateAccess(providers []AccessProvider, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
+	if len(providers) > maxProviders {
+		errs = append(errs, field.TooMany(path, len(providers), maxProviders))
+	}
 	names := sets.New[string]()
 	for i := range providers {
 		provider, path := &providers[i], path.Index(i)
-		if provider.Name == "" {
-			errs = append(errs, field.Required(path.Child("name"), ""))
-		}
+		errs = append(errs, validateLength(provider.Name, maxProviderName, path.Child("name"))...)
 		if names.Has(provider.Name) {
 			errs = append(errs, field.Duplicate(path.Child("name"), provider.Name))
 		}
 		names.Insert(provider.Name)
 
 		cluster, path := &provider.Cluster, path.Child("cluster")
-		if cluster.Server == "" {
-			errs = append(errs, field.Required(path.Child("server"), ""))
+		errs = append(errs, validateLength(cluster.Server, maxServer, path.Child("server"))...)
+		if cluster.Server != "" {
+			errs = append(errs, validateURL(cluster.Server, path.Child("server"))...)
 		}
-		errs = append(errs, validateURL(cluster.Server, path.Child("server"))...)
-		errs = append(errs, validateURL(cluster.ProxyURL, path.Child("proxy-url"))...)
+		if cluster.ProxyURL != "" {
+			errs = append(errs, validateURL(cluster.ProxyURL, path.Child("proxy-url"), "http", "https", "socks5")...)
+		}
+		if len(cluster.TLSServerName) > maxTLSServerName {
+			errs = append(errs, field.TooLong(path.Child("tls-server-name"), "", maxTLSServerName))
+		}
 		if cluster.CertificateAuthority != "" {
 			errs = append(errs, field.Forbidden(path.Child("certificate-authority"), "must not be a path, as other hosts do not have the file; use certificate-authority-data"))
 		}
 		if bytes.Contains(cluster.CertificateAuthorityData, privateKey) {
 			errs = append(errs, field.Forbidden(path.Child("certificate-authority-data"), "must not contain a private key"))
 		}
+		extensions := sets.New[string]()
 		for j, extension := range cluster.Extensions {
 			path := path.Child("extensions").Index(j)
 			if extension.Name == "" {
 				errs = append(errs, field.Required(path.Child("name"), ""))
 			}
+			if extensions.Has(extension.Name) {
+				errs = append(errs, field.Duplicate(path.Child("name"), extension.Name))
+			}
+			extensions.Insert(extension.Name)
 			if err := validateExtension(extension.Extension); err != nil {
 				errs = append(errs, field.Forbidden(path.Child("extension"), err.Error()))
 			}
@@ -124,12 +144,15 @@ func validateAccess(providers []AccessProvider, path *field.Path) field.ErrorLis
 	return errs
 }
 
-// validateURL does not repeat the URL, which may contain a secret.
-func validateURL(text string, path *field.Path) field.ErrorList {
+// validateURL requires an absolute URL with a host, and one of the schemes if there
+// are any. It does not repeat the URL, which may contain a secret.
+func validateURL(text string, path *field.Path, schemes ...string) field.ErrorList {
 	parsed, err := url.Parse(text)
 	switch {
-	case err != nil:
-		return field.ErrorList{field.Forbidden(path, "must be a URL")}
+	case err != nil || !parsed.IsAbs() || parsed.Hostname() == "":
+		return field.ErrorList{field.Forbidden(path, "must be an absolute URL with a host")}
+	case len(schemes) > 0 && !slices.Contains(schemes, parsed.Scheme):
+		return field.ErrorList{field.Forbidden(path, "must have one of the schemes "+strings.Join(schemes, ", "))}
 	case parsed.User != nil:
 		return field.ErrorList{field.Forbidden(path, "must not contain credentials")}
 	}
