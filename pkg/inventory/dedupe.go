@@ -6,7 +6,6 @@ package inventory
 import (
 	"cmp"
 	"context"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -16,8 +15,6 @@ import (
 // AnnotationAlternates lists the keys of the other profiles of the same
 // cluster. Dedupe sets it, Alternates reads it.
 const AnnotationAlternates = "rollcall.dev/alternates"
-
-var isUUID = regexp.MustCompile(`^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$`)
 
 // Dedupe returns a source with one profile for each cluster of src.
 //

@@ -5,11 +5,14 @@ package inventory
 
 import (
 	"context"
+	"strconv"
 	"strings"
 	"sync"
 
 	"github.com/go-logr/logr"
 	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/rollcall-dev/rollcall/pkg/inventory/internal/metadata"
 )
 
 // Merge returns a source of the profiles of all sources. Each source runs on its
@@ -20,6 +23,9 @@ import (
 // listed first is used, whichever arrived first. The others are logged and ignored;
 // when it is removed, the next of them replaces it. Rename avoids duplicate keys.
 // Profiles with different keys are all passed on, even with the same cluster name.
+//
+// The annotation AnnotationSource has the position of a profile's source, from 0. So
+// the order of the sources should stay the same.
 func Merge(sources ...Source) Source {
 	return &merged{sources: sources}
 }
@@ -132,6 +138,15 @@ type mergeSink struct {
 	source int
 }
 
-func (s *mergeSink) Put(profile *Profile) { s.table.put(s.source, profile) }
-func (s *mergeSink) Remove(key Key)       { s.table.remove(s.source, key) }
-func (s *mergeSink) Synced()              { s.table.synced() } // Restart calls it once
+func (s *mergeSink) Put(profile *Profile) {
+	if len(s.table.sources) > 1 {
+		source := strconv.Itoa(s.source)
+		if of := profile.Annotations[AnnotationSource]; of != "" {
+			source += "/" + of
+		}
+		profile = metadata.WithAnnotation(profile, AnnotationSource, source)
+	}
+	s.table.put(s.source, profile)
+}
+func (s *mergeSink) Remove(key Key) { s.table.remove(s.source, key) }
+func (s *mergeSink) Synced()        { s.table.synced() } // Restart calls it once

@@ -204,7 +204,7 @@ func (v *view) update(key inventory.Key) {
 func (v *view) annotated(profile *inventory.Profile) *inventory.Profile {
 	if !v.trust {
 		for _, annotation := range []string{
-			inventory.AnnotationClusterName, inventory.AnnotationRenamedFrom, inventory.AnnotationAlternates,
+			inventory.AnnotationClusterName, inventory.AnnotationRenamedFrom, inventory.AnnotationSource,
 		} {
 			profile = metadata.WithAnnotation(profile, annotation, "")
 		}

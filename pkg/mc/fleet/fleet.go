@@ -7,6 +7,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -35,7 +37,8 @@ type Fleet struct {
 	mu         sync.Mutex // guards what follows; not held across I/O
 	started    bool
 	byProfile  map[inventory.Key]*worker.Worker
-	duplicates map[inventory.Key]ClusterStatus // profiles that wait for a cluster name
+	duplicates map[inventory.Key]ClusterStatus  // profiles that wait for a cluster name
+	standby    map[inventory.Key]*worker.Worker // of profiles whose cluster has a worker of the same name
 }
 
 var (
@@ -52,6 +55,7 @@ func New(options Options) (*Fleet, error) {
 		options:    options,
 		byProfile:  map[inventory.Key]*worker.Worker{},
 		duplicates: map[inventory.Key]ClusterStatus{},
+		standby:    map[inventory.Key]*worker.Worker{},
 	}, nil
 }
 
@@ -81,6 +85,10 @@ func (f *Fleet) Start(ctx context.Context, aware multicluster.Aware) error {
 
 func (f *Fleet) workerOptions(aware multicluster.Aware) *worker.Options {
 	o := &f.options.Connection
+	var claims *worker.Claims
+	if !f.options.KeepDuplicates {
+		claims = &worker.Claims{TrustDomain: f.options.TrustDomain}
+	}
 	return &worker.Options{
 		Backend: &backend{fleet: f},
 		Aware:   aware,
@@ -92,6 +100,7 @@ func (f *Fleet) workerOptions(aware multicluster.Aware) *worker.Options {
 		MaxBackoff:     o.MaxBackoff,
 		Throttles:      worker.NewThrottles(o.MinBackoff, o.MaxBackoff),
 		Stopped:        &worker.StoppedWorkers{},
+		Claims:         claims,
 
 		ProbeInterval:         o.Probe.Interval,
 		ProbeTimeout:          o.Probe.Timeout,
@@ -108,6 +117,12 @@ func (f *Fleet) eachWorker(do func(*worker.Worker)) {
 		do(w.(*worker.Worker))
 		return true
 	})
+	f.mu.Lock()
+	standby := slices.Collect(maps.Values(f.standby))
+	f.mu.Unlock()
+	for _, w := range standby {
+		do(w)
+	}
 }
 
 // recheckAll resolves all profiles again.
@@ -156,6 +171,17 @@ func ProfileFrom(cl cluster.Cluster) (*inventory.Profile, bool) {
 		return nil, false
 	}
 	return c.Profile(), true
+}
+
+// ProfilesFrom returns the current profiles of a cluster that a fleet engaged: first
+// the one in use, as ProfileFrom, then those that can take its place. It returns nil if
+// no fleet engaged the cluster. The profiles are shared: they must not be changed.
+func ProfilesFrom(cl cluster.Cluster) []*inventory.Profile {
+	c, ok := cl.(*worker.Cluster)
+	if !ok {
+		return nil
+	}
+	return c.Profiles()
 }
 
 // ClusterNames returns the names of the engaged clusters, in no order.

@@ -181,7 +181,10 @@ func TestProfileChangeEndsBackoff(t *testing.T) {
 func TestCredentialChange(t *testing.T) {
 	g := NewWithT(t)
 	c := mctest.New(t)
-	env := start(t, []*mctest.Cluster{c}, func(o *fleet.Options) { o.Connection.MinBackoff, o.Connection.MaxBackoff = time.Hour, time.Hour })
+	env := start(t, []*mctest.Cluster{c}, func(o *fleet.Options) {
+		o.Connection.MinBackoff, o.Connection.MaxBackoff = time.Hour, time.Hour
+		o.KeepDuplicates = true
+	})
 	env.source.put(profile("good", c.Config().Host), profile("waits", "https://elsewhere"))
 	g.Eventually(env.state("fleet/good")).Should(Equal(fleet.Ready))
 	g.Eventually(env.state("fleet/waits")).Should(Equal(fleet.Backoff))

@@ -16,7 +16,7 @@ import (
 
 var (
 	clustersDesc = prometheus.NewDesc("rollcall_fleet_clusters",
-		"Number of clusters by state; duplicates are Pending.", []string{"state"}, nil)
+		"Number of profiles by state of their cluster; those whose cluster name is taken are Pending.", []string{"state"}, nil)
 
 	accessUpdateFailedDesc = prometheus.NewDesc("rollcall_fleet_access_update_failed",
 		"Number of Ready or Degraded clusters whose new access cannot be used.", nil, nil)

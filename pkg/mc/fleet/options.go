@@ -39,6 +39,23 @@ type Options struct {
 	// "namespace/name", or the name that the source set.
 	ClusterName func(profile *inventory.Profile) multicluster.ClusterName
 
+	// A cluster with several profiles is engaged once, under the name of the profile that
+	// was first seen, until all its profiles are removed. The others are in state
+	// Duplicate, with the cluster's name. Profiles are of one cluster if the UID of the
+	// namespace kube-system is the same or, where it cannot be read, if one of their
+	// inventory.CorrelationKeys is.
+	//
+	// TrustDomain returns a text that is equal for profiles whose authors may act for
+	// each other. Only they can take each other's place: if the profile in use is removed
+	// or stops working, its cluster goes on with the next one, its name and its caches.
+	// Profiles of other trust domains wait until all of those are removed, since their
+	// authors can forge all evidence. Defaults to inventory.TrustDomain: those of one
+	// namespace of one source.
+	TrustDomain func(profile *inventory.Profile) string
+
+	// KeepDuplicates engages a cluster once for each of its profiles.
+	KeepDuplicates bool
+
 	// IsReady reports whether the cluster of a profile should be connected. A
 	// connected cluster is disconnected when it becomes false. Defaults to always
 	// true.
@@ -158,6 +175,9 @@ func (o *Options) complete() error {
 		o.ClusterName = func(profile *inventory.Profile) multicluster.ClusterName {
 			return multicluster.ClusterName(inventory.ClusterName(profile))
 		}
+	}
+	if o.TrustDomain == nil {
+		o.TrustDomain = inventory.TrustDomain
 	}
 	if o.IsReady == nil {
 		o.IsReady = func(*inventory.Profile) bool { return true }

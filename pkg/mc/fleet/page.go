@@ -125,6 +125,9 @@ func (r *rowWriter) cluster(s *ClusterStatus, now time.Time) {
 	if s.AccessError != "" && s.AccessError != s.LastError {
 		lastError += "; the new access cannot be used: " + s.AccessError
 	}
+	if s.Conflict != "" {
+		lastError += " " + s.Conflict
+	}
 	r.cell("error", lastError)
 	*r = append(*r, "</tr>"...)
 }

@@ -15,7 +15,7 @@ import (
 
 // ReadyCheck returns a check for the manager's readiness probe. It passes when the
 // inventory has been listed and at least that share of its clusters, from 0 to 1,
-// is Ready. An empty inventory passes. Clusters that are Leaving do not count.
+// is Ready. An empty inventory passes. Clusters that are Leaving, and duplicates, do not count.
 //
 // A fleet that has not started does not pass, so a replica that waits for its
 // election never does: use LeaderReadyCheck there.
@@ -27,7 +27,7 @@ func (f *Fleet) ReadyCheck(share float64) healthz.Checker {
 		ready, all := 0, 0
 		f.eachWorker(func(w *worker.Worker) {
 			switch w.Status().State {
-			case Leaving:
+			case Leaving, Duplicate:
 				return
 			case Ready:
 				ready++

@@ -318,9 +318,10 @@ func TestStatusHandlerFields(t *testing.T) {
 	g := NewWithT(t)
 	env := start(t, nil, withConnector(fakeConnector{}))
 	p := profile("eu", "https://me:s3cret@eu.example")
-	p.Annotations = map[string]string{inventory.AnnotationAlternates: "other/eu"}
 	env.source.put(p)
 	g.Eventually(env.state("fleet/eu")).Should(Equal(fleet.Ready))
+	env.source.put(profile("other", "https://me:s3cret@eu.example"))
+	g.Eventually(env.state("fleet/other")).Should(Equal(fleet.Duplicate))
 	for _, target := range []string{"/fleet", "/fleet?format=json"} {
 		resp := httptest.NewRecorder()
 		env.StatusHandler().ServeHTTP(resp, httptest.NewRequest(http.MethodGet, target, nil))
@@ -329,12 +330,13 @@ func TestStatusHandlerFields(t *testing.T) {
 	}
 	resp := httptest.NewRecorder()
 	env.StatusHandler().ServeHTTP(resp, httptest.NewRequest(http.MethodGet, "/fleet", nil))
-	g.Expect(resp.Body.String()).To(And(ContainSubstring("other/eu"), ContainSubstring("<td>u</td>")))
+	g.Expect(resp.Body.String()).To(And(ContainSubstring("<td>fleet/other </td>"), ContainSubstring("<td>u</td>")))
 	resp = httptest.NewRecorder()
 	env.StatusHandler().ServeHTTP(resp, httptest.NewRequest(http.MethodGet, "/fleet?format=json", nil))
 	var body struct{ Clusters []fleet.ClusterStatus }
 	g.Expect(json.Unmarshal(resp.Body.Bytes(), &body)).To(Succeed())
 	g.Expect(body.Clusters).To(ConsistOf(And(
 		HaveField("Reason", fleet.Engaged), HaveField("UID", "u"),
-		HaveField("Alternates", []inventory.Key{{Namespace: "other", Name: "eu"}}))))
+		HaveField("Alternates", []inventory.Key{{Namespace: "fleet", Name: "other"}})),
+		And(HaveField("Reason", fleet.DuplicateCluster), HaveField("DuplicateOf", multicluster.ClusterName("fleet/eu")))))
 }

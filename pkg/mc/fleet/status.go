@@ -36,11 +36,15 @@ const (
 	Degraded = worker.Degraded
 	// Backoff means that the last attempt failed and the next one is delayed.
 	Backoff = worker.Backoff
+	// Duplicate means that the cluster of the profile is, or will be, engaged under the
+	// name ClusterStatus.DuplicateOf, with another profile. The profile has no cache and
+	// no connection.
+	Duplicate = worker.Duplicate
 	// Leaving means that the cluster is being disengaged.
 	Leaving = worker.Leaving
 )
 
-var states = []State{Pending, Connecting, Syncing, Ready, Degraded, Backoff, Leaving}
+var states = []State{Pending, Connecting, Syncing, Ready, Degraded, Backoff, Duplicate, Leaving}
 
 // ClusterStatus is the status of one cluster. It contains no secret.
 type ClusterStatus struct {
@@ -76,8 +80,14 @@ type ClusterStatus struct {
 	Version string `json:"version,omitempty"`
 	// CredentialExpiry is when the credential in use expires, zero if unknown.
 	CredentialExpiry time.Time `json:"credentialExpiry,omitzero"`
-	// Alternates are other profiles of the same cluster; see inventory.Dedupe.
+	// DuplicateOf is the name of the cluster in state Duplicate.
+	DuplicateOf multicluster.ClusterName `json:"duplicateOf,omitempty"`
+	// Alternates are other profiles of the same cluster that can take the place of
+	// Profile, in that order. See Options.TrustDomain.
 	Alternates []inventory.Key `json:"alternates,omitempty"`
+	// Conflict names profiles that say that they are of this cluster, while another
+	// cluster responds there.
+	Conflict string `json:"conflict,omitempty"`
 	// OpenWatches is the number of open watches.
 	OpenWatches int `json:"openWatches"`
 	// Queued is the number of requests for the cluster in the queues of
@@ -109,6 +119,13 @@ func newStatus(s worker.Status) ClusterStatus {
 func currentStatus(w *worker.Worker) ClusterStatus {
 	status := newStatus(w.Status())
 	status.setProfile(w.Profile())
+	for _, alternate := range w.Alternates() {
+		status.Alternates = append(status.Alternates, inventory.KeyOf(alternate))
+	}
+	status.Conflict = w.Conflict()
+	if status.State == Duplicate {
+		status.DuplicateOf, _ = w.DuplicateOf()
+	}
 	if cl := w.Engaged(); cl != nil {
 		status.OpenWatches = cl.Connection().OpenWatches()
 		status.CredentialExpiry = cl.Connection().Expiry()
@@ -124,7 +141,6 @@ func currentStatus(w *worker.Worker) ClusterStatus {
 func (s *ClusterStatus) setProfile(profile *inventory.Profile) {
 	s.ClusterID, s.ClusterSet = inventory.ClusterID(profile), inventory.ClusterSet(profile)
 	s.Version = profile.Status.Version.Kubernetes
-	s.Alternates = inventory.Alternates(profile)
 }
 
 // statusJSON is a ClusterStatus with keys of the form "namespace/name".

@@ -74,7 +74,7 @@ func TestInventoryFlappingIsThrottled(t *testing.T) {
 		}
 		g.Expect(len(env.aware.of("fleet/eu"))).To(BeNumerically("~", 8, 1))
 
-		env.source.put(profile("eu", "x"), profile("us", "x"))
+		env.source.put(profile("eu", "x"), profile("us", "y"))
 		synctest.Wait()
 		g.Expect(env.status("fleet/eu")).To(And(HaveField("State", fleet.Backoff), HaveField("Reason", fleet.Added),
 			HaveField("LastError", ContainSubstring("removed and added again too often"))))

@@ -25,6 +25,7 @@ type Cluster struct {
 	cluster.Cluster
 
 	name       multicluster.ClusterName
+	worker     *Worker
 	connection Connection
 	profile    atomic.Pointer[inventory.Profile]
 	starts     *admission.Starts
@@ -48,7 +49,7 @@ type Cluster struct {
 // newCluster returns a cluster that has the slot under which it was connected, and
 // the share of that slot for the goroutine that engages it.
 func (w *Worker) newCluster(profile *inventory.Profile, conn Connection, id identity.Identity, slot *admission.Slot) (*Cluster, *admission.Share) {
-	c := &Cluster{name: w.name, connection: conn, identity: id, verified: id.UID != "", stopped: make(chan struct{})}
+	c := &Cluster{name: w.name, worker: w, connection: conn, identity: id, verified: id.UID != "", stopped: make(chan struct{})}
 	c.profile.Store(profile)
 	c.ctx, c.cancel = context.WithCancel(w.ctx)
 	starts, engaging := admission.NewStarts(c.ctx, w.Limiter, slot, w.ConnectTimeout, func(ctx context.Context) error {
@@ -83,6 +84,12 @@ func (c *Cluster) Backlog() int { return c.engagement.Backlog() }
 
 // Profile returns the current profile. It must not be changed.
 func (c *Cluster) Profile() *inventory.Profile { return c.profile.Load() }
+
+// Profiles returns the current profile, then those that can take its place. They must
+// not be changed.
+func (c *Cluster) Profiles() []*inventory.Profile {
+	return append([]*inventory.Profile{c.Profile()}, c.worker.Alternates()...)
+}
 
 // setProfile replaces the profile and notifies observers of the cluster.
 func (c *Cluster) setProfile(profile *inventory.Profile) {

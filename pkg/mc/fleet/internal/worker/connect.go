@@ -26,6 +26,7 @@ const disengageGrace = time.Second
 // attempt is one attempt to connect the cluster of a profile.
 type attempt struct {
 	profile *inventory.Profile
+	source  *Worker         // whose profile it is, nil for the worker's own
 	ctx     context.Context // ends at the deadline, or when the profile's access changes
 	cancel  context.CancelCauseFunc
 
@@ -37,7 +38,8 @@ type attempt struct {
 // newAttempt begins an attempt with the latest profile. It must be ended. Its
 // timeout error names the goal.
 func (w *Worker) newAttempt(goal string) *attempt {
-	a := &attempt{profile: w.Profile(), clock: w.Clock, deadline: w.Clock.Now().Add(w.ConnectTimeout)}
+	source := w.source.Load()
+	a := &attempt{profile: w.profileOf(source), source: source, clock: w.Clock, deadline: w.Clock.Now().Add(w.ConnectTimeout)}
 	a.ctx, a.cancel = context.WithCancelCause(w.ctx)
 	a.timer = timing.AfterFunc(w.Clock, w.ConnectTimeout, func() {
 		a.cancel(&timing.TimeoutError{Missing: goal, Limit: w.ConnectTimeout})
@@ -105,6 +107,9 @@ func (w *Worker) connect(a *attempt, slot *admission.Slot) (*Cluster, error) {
 	id, err := w.identify(a.ctx, a.profile, conn)
 	if err == nil {
 		w.setConnection(conn, id.UID)
+		err = w.claim(a.profile, id)
+	}
+	if err == nil {
 		err = a.untimed(func() error {
 			if err := w.waitForOther(a.ctx); err != nil {
 				return err
@@ -133,6 +138,7 @@ func (w *Worker) connect(a *attempt, slot *admission.Slot) (*Cluster, error) {
 		w.disengage(cl)
 		return nil, err
 	}
+	w.tried = nil
 	w.setStatus(Ready, Engaged, "", func(log logr.Logger) {
 		log.Info("Cluster engaged", "server", conn.Server(), "accessProvider", conn.Provider(), "duration", rounded(w.Clock.Since(started)))
 	})

@@ -98,6 +98,8 @@ func inBubble(t *testing.T, test func(t *testing.T, g *WithT, env *testEnv)) {
 			ProbeInterval: probeInterval, ProbeTimeout: 5 * time.Second,
 			ProbeFailureThreshold: 3, DropAfter: dropAfter,
 
+			IdentityChanged: func(*worker.Worker) {},
+
 			Transition: func(state worker.State, reason worker.Reason) {
 				env.mu.Lock()
 				defer env.mu.Unlock()

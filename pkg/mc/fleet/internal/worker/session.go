@@ -5,6 +5,7 @@ package worker
 
 import (
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -39,8 +40,9 @@ type session struct {
 	// is none.
 	catchUp *catchUp
 	// profileUID is the UID of the profile that was last shown to lead to the
-	// cluster.
+	// cluster, and profileKey the key of the one that the connection is made of.
 	profileUID types.UID
+	profileKey inventory.Key
 }
 
 // newSession begins a session. It is not part of serve, whose stack frame lives as
@@ -48,7 +50,7 @@ type session struct {
 func (w *Worker) newSession(cl *Cluster) *session {
 	profile := cl.Profile()
 	return &session{
-		worker: w, cluster: cl, tried: accessKey(profile), profileUID: profile.UID,
+		worker: w, cluster: cl, tried: accessKey(profile), profileUID: profile.UID, profileKey: inventory.KeyOf(profile),
 		backoff: retry.Backoff(w.MinBackoff, w.MaxBackoff),
 		health:  newHealth(w, cl),
 	}
@@ -109,7 +111,7 @@ func (s *session) profileChanged() error {
 		}
 	}
 	s.cluster.setProfile(profile)
-	return nil
+	return s.worker.claim(profile, s.cluster.identity)
 }
 
 // adoptClusterID takes over the cluster ID of a profile whose access is the current
@@ -150,6 +152,9 @@ func (s *session) identified(uid string) error {
 	if uid != "" && !s.cluster.verified { // it can be read only now
 		s.cluster.learn(uid)
 		s.worker.setConnection(s.cluster.connection, uid)
+		if err := s.worker.claim(s.cluster.Profile(), s.cluster.identity); err != nil {
+			return err
+		}
 	}
 	s.recovered()
 	return nil
@@ -174,8 +179,12 @@ func (s *session) probeFailed(err error) error {
 		s.cluster.connection.Informers().Hold()
 		s.updateStatus()
 		s.cluster.engagement.SetHealthy(false)
+		s.failOver()
 	default:
 		s.updateStatus()
+		if s.reconnect == nil && s.retry == nil {
+			s.failOver() // to a profile that was added since
+		}
 	}
 	return s.health.expired()
 }
@@ -184,6 +193,7 @@ func (s *session) probeFailed(err error) error {
 func (s *session) recovered() {
 	wasDegraded, hadFailed := s.health.degraded(), s.health.failures > 0
 	s.health.reset()
+	s.endFailover()
 	switch {
 	case !wasDegraded:
 		if informers := s.cluster.connection.Informers(); hadFailed {
@@ -245,15 +255,8 @@ func (s *session) reconnected(result *reconnectResult) error {
 		now <- time.Time{}
 		s.retry = now
 		return nil
-	case isDenied(result.err):
-		return withReason(ResolveFailed, result.err)
 	case result.err != nil:
-		delay := w.delay(s.backoff.Step(), result.err)
-		s.accessErr = result.err
-		s.updateStatus()
-		w.log.Info("Cannot use the cluster's new access, keeping the current connection", "error", result.err.Error(), "retryAfter", rounded(delay))
-		s.retry = w.Clock.After(delay)
-		return s.takeUnauthorized()
+		return s.reconnectFailed(result.err)
 	case result.connection == nil: // no change
 		if err := s.adoptClusterID(profile); err != nil {
 			return err
@@ -271,10 +274,37 @@ func (s *session) reconnected(result *reconnectResult) error {
 		return errCannotSwitch
 	default:
 		result.connection.Release()
-		return &identityError{old: s.cluster.identity, new: result.identity}
+		err := &identityError{old: s.cluster.identity, new: result.identity}
+		if inventory.KeyOf(profile) == s.profileKey {
+			return err
+		}
+		return s.reconnectFailed(fmt.Errorf("profile %s cannot be used: %w", inventory.KeyOf(profile), err))
 	}
 	w.setConnection(s.cluster.connection, s.cluster.identity.UID)
-	s.accessErr, s.unauthorized, s.profileUID = nil, nil, profile.UID
+	s.accessErr, s.unauthorized, s.profileUID, s.profileKey = nil, nil, profile.UID, inventory.KeyOf(profile)
+	s.cluster.setProfile(profile)
 	s.recovered() // it has just responded
-	return nil
+	return w.claim(profile, s.cluster.identity)
+}
+
+// reconnectFailed keeps the current connection and tries another profile of the
+// cluster or, later, the same one again. The error is that the cluster must be
+// disengaged.
+func (s *session) reconnectFailed(err error) error {
+	w := s.worker
+	_, inUse := s.sourceInUse()
+	mustReplace := isDenied(err) || !inUse
+	if (mustReplace || s.health.degraded()) && s.failOver() {
+		s.updateStatus()
+		return s.takeUnauthorized()
+	}
+	if mustReplace {
+		return withReason(ResolveFailed, err)
+	}
+	delay := w.delay(s.backoff.Step(), err)
+	s.accessErr = err
+	s.updateStatus()
+	w.log.Info("Cannot use the cluster's new access, keeping the current connection", "error", err.Error(), "retryAfter", rounded(delay))
+	s.retry = w.Clock.After(delay)
+	return s.takeUnauthorized()
 }

@@ -21,6 +21,7 @@ const (
 	Ready      State = "Ready"
 	Degraded   State = "Degraded"
 	Backoff    State = "Backoff"
+	Duplicate  State = "Duplicate"
 	Leaving    State = "Leaving"
 )
 

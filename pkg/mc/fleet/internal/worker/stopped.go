@@ -42,6 +42,15 @@ func (s *StoppedWorkers) remove(w *Worker) {
 	delete(s.workers, w)
 }
 
+// removeEnded removes the worker if its Run has returned.
+func (s *StoppedWorkers) removeEnded(w *Worker) {
+	select {
+	case <-w.done:
+		s.remove(w)
+	default:
+	}
+}
+
 // other returns a worker that leaves the cluster which w has identified, nil if there
 // is none.
 func (s *StoppedWorkers) other(w *Worker) *Worker {
@@ -69,10 +78,19 @@ func (w *Worker) identified() (id identity.Identity, server string) {
 	return identity.Identity{UID: status.UID, ClusterID: inventory.ClusterID(w.Profile())}, status.Server
 }
 
+// leaving returns a worker that is disengaging the cluster which w has identified, and
+// a channel that is closed when it has. The worker is nil if there is none.
+func (w *Worker) leaving() (other *Worker, ended <-chan struct{}) {
+	if other := w.Stopped.other(w); other != nil {
+		return other, other.done
+	}
+	return w.Claims.leaving(w)
+}
+
 // waitForOther waits while the cluster is being disengaged under another name, but
 // not for longer than that may take.
 func (w *Worker) waitForOther(ctx context.Context) error {
-	other := w.Stopped.other(w)
+	other, ended := w.leaving()
 	if other == nil {
 		return nil
 	}
@@ -80,11 +98,11 @@ func (w *Worker) waitForOther(ctx context.Context) error {
 	limit := w.ConnectTimeout + disengageGrace
 	waiting, cancel := timing.Within(ctx, w.Clock, limit, "end of the engagement under another name")
 	defer cancel()
-	for ; other != nil; other = w.Stopped.other(w) {
+	for ; other != nil; other, ended = w.leaving() {
 		w.setWaiting(DuplicateCluster, fmt.Sprintf("the cluster is being disengaged under the name %q", other.name))
 		select {
-		case <-other.done:
-			w.Stopped.remove(other)
+		case <-ended:
+			w.Stopped.removeEnded(other)
 		case <-waiting.Done():
 			if ctx.Err() == nil {
 				w.log.Error(nil, "Timed out waiting for the cluster to be disengaged under another name", "other", other.name, "duration", limit.String())

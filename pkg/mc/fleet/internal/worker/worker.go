@@ -19,13 +19,14 @@ import (
 	"github.com/rollcall-dev/rollcall/pkg/mc/multicluster"
 )
 
-// Options are the same for all workers of a fleet. All are required.
+// Options are the same for all workers of a fleet. All but Claims are required.
 type Options struct {
 	Backend   Backend
 	Aware     multicluster.Aware // which clusters are engaged with
 	Limiter   *admission.Limiter
 	Throttles *Throttles
 	Stopped   *StoppedWorkers
+	Claims    *Claims // nil to engage clusters with several profiles several times
 	Clock     clock.WithTickerAndDelayedExecution
 
 	ConnectTimeout         time.Duration
@@ -38,13 +39,19 @@ type Options struct {
 
 	// Transition is called for each change of a cluster's state.
 	Transition func(State, Reason)
+
+	// IdentityChanged is called when the profile of an engaged cluster leads to another
+	// cluster. It must not block.
+	IdentityChanged func(*Worker)
 }
 
-// Worker keeps the cluster of one profile connected. The goroutine of Run owns the
-// state; the other methods may be called concurrently.
+// Worker keeps the cluster of one profile connected, unless another worker has that
+// cluster. The goroutine of Run owns the state; the other methods may be called
+// concurrently.
 type Worker struct {
 	*Options
 	name     multicluster.ClusterName
+	standby  bool // the name is that of another worker, so it engages nothing
 	log      logr.Logger
 	throttle *Throttle // used by Run, after the previous worker's Run
 
@@ -52,7 +59,9 @@ type Worker struct {
 	stop context.CancelFunc
 	done chan struct{} // closed when Run has returned
 
-	profile atomic.Pointer[inventory.Profile] // the latest version
+	own     atomic.Pointer[inventory.Profile] // the latest version
+	source  atomic.Pointer[Worker]            // whose profile is in use, nil for its own; set by Claims
+	tried   []*Worker                         // whose profiles have failed since the last success
 	changed chan struct{}                     // receives a value after changes
 	recheck atomic.Bool                       // credentials may have changed
 	attempt atomic.Pointer[attempt]           // under way, nil if there is none
@@ -62,25 +71,56 @@ type Worker struct {
 
 // New returns a worker. It does nothing before Run.
 func New(ctx context.Context, options *Options, name multicluster.ClusterName, profile *inventory.Profile) *Worker {
+	return newWorker(ctx, options, name, profile, false)
+}
+
+// NewStandby returns a worker for another profile of the cluster whose worker has the
+// name. It engages nothing.
+func NewStandby(ctx context.Context, options *Options, name multicluster.ClusterName, profile *inventory.Profile) *Worker {
+	return newWorker(ctx, options, name, profile, true)
+}
+
+func newWorker(ctx context.Context, options *Options, name multicluster.ClusterName, profile *inventory.Profile, standby bool) *Worker {
 	w := &Worker{
 		Options: options,
 		name:    name,
+		standby: standby,
 		log:     log.FromContext(ctx).WithValues("cluster", name),
 		changed: make(chan struct{}, 1),
 		done:    make(chan struct{}),
 	}
-	w.throttle = options.Throttles.Acquire(name, options.Clock.Now())
+	if !standby {
+		w.throttle = options.Throttles.Acquire(name, options.Clock.Now())
+	} else {
+		w.throttle = NewThrottle(options.MinBackoff, options.MaxBackoff)
+	}
 	w.ctx, w.stop = context.WithCancel(log.IntoContext(ctx, w.log))
-	w.profile.Store(profile)
-	w.status.Store(&Status{Name: name, Profile: inventory.KeyOf(profile), State: Pending, Reason: Added, Since: options.Clock.Now()})
+	w.own.Store(profile)
+	w.status.Store(&Status{Name: name, State: Pending, Reason: Added, Since: options.Clock.Now()})
+	options.Claims.add(w)
 	return w
 }
 
-// Profile returns the latest version of the profile. It must not be changed.
-func (w *Worker) Profile() *inventory.Profile { return w.profile.Load() }
+// Profile returns the latest version of the profile in use: its own, or another one
+// of the same cluster. It must not be changed.
+func (w *Worker) Profile() *inventory.Profile { return w.profileOf(w.source.Load()) }
+
+// Own returns the latest version of the worker's profile. It must not be changed.
+func (w *Worker) Own() *inventory.Profile { return w.own.Load() }
+
+func (w *Worker) profileOf(source *Worker) *inventory.Profile {
+	if source == nil {
+		source = w
+	}
+	return source.own.Load()
+}
 
 // Status returns the current status.
-func (w *Worker) Status() Status { return *w.status.Load() }
+func (w *Worker) Status() Status {
+	status := *w.status.Load()
+	status.Profile = inventory.KeyOf(w.Profile())
+	return status
+}
 
 // Engaged returns the engaged cluster, nil if there is none.
 func (w *Worker) Engaged() *Cluster { return w.engaged.Load() }
@@ -90,19 +130,30 @@ func (w *Worker) Engaged() *Cluster { return w.engaged.Load() }
 func (w *Worker) Stop() {
 	w.stop()
 	w.Stopped.add(w)
+	w.Claims.remove(w)
 }
 
-// Update passes the latest version of the profile to the worker.
+// Update passes the latest version of its profile, or another profile of its cluster,
+// to the worker.
 func (w *Worker) Update(profile *inventory.Profile) {
-	w.profile.Store(profile)
+	w.own.Store(profile)
+	w.profileInUseChanged()
+	w.Claims.update(w)
+}
+
+func (w *Worker) profileInUseChanged() {
 	w.cancelOutdatedAttempt()
 	w.wake()
 }
 
-// Recheck makes the worker resolve the profile again.
+// Recheck makes the worker resolve its profile again.
 func (w *Worker) Recheck() {
-	w.recheck.Store(true)
-	w.wake()
+	for _, worker := range []*Worker{w, w.Claims.usedBy(w)} {
+		if worker != nil {
+			worker.recheck.Store(true)
+			worker.wake()
+		}
+	}
 }
 
 func (w *Worker) wake() {
@@ -119,6 +170,10 @@ func (w *Worker) Run(previous *Worker) {
 	w.begin(previous)
 	priority := admission.New
 	for w.ctx.Err() == nil {
+		if w.standBy() {
+			priority = admission.Failed
+			continue
+		}
 		slot, err := w.Limiter.Acquire(w.ctx, priority, w.waitingForSlot)
 		if err != nil {
 			break // the worker has been stopped
@@ -128,6 +183,7 @@ func (w *Worker) Run(previous *Worker) {
 		if cl := w.engaged.Load(); cl != nil {
 			w.disengage(cl)
 		}
+		w.Claims.released(w)
 		priority = admission.Failed
 		if w.waitRetry(used, retryAfter, isChange(err)) {
 			priority = admission.New
@@ -154,7 +210,10 @@ func (w *Worker) begin(previous *Worker) {
 }
 
 func (w *Worker) end() {
-	w.Throttles.Release(w.name, w.Clock.Now())
+	w.Claims.remove(w) // also when the fleet stops
+	if !w.standby {
+		w.Throttles.Release(w.name, w.Clock.Now())
+	}
 	close(w.done)
 	w.Stopped.remove(w)
 }
@@ -164,15 +223,19 @@ func (w *Worker) end() {
 func (w *Worker) ended(err error) (retryAfter time.Duration) {
 	untilChange := w.throttle.UntilChange(w.Clock.Now())
 	mismatch, identityChanged := errors.AsType[*identityError](err)
+	duplicate, isDuplicate := errors.AsType[*duplicateError](err)
 	switch {
 	case w.ctx.Err() != nil:
 		w.setStatus(Leaving, Removed, "", func(log logr.Logger) { log.V(1).Info("Disengaging cluster") })
+	case isDuplicate:
+		w.setDuplicate(duplicate.of)
 	case isChange(err) && untilChange > 0:
 		retryAfter = untilChange
 		w.setStatus(Backoff, reasonOf(err), err.Error(), func(log logr.Logger) {
 			log.Info("Cluster changes too often, waiting before reconnecting", "error", err.Error(), "retryAfter", rounded(retryAfter))
 		})
 	case identityChanged:
+		w.IdentityChanged(w)
 		w.setStatus(Pending, IdentityChanged, err.Error(), func(log logr.Logger) {
 			log.Info("Cluster identity changed or cannot be verified, re-engaging",
 				"oldIdentity", mismatch.old.String(), "newIdentity", mismatch.new.String())
@@ -186,7 +249,7 @@ func (w *Worker) ended(err error) (retryAfter time.Duration) {
 			log.V(1).Info("Access changed while connecting, reconnecting")
 		})
 	default:
-		retryAfter = w.delay(w.throttle.Failed(), err)
+		retryAfter = w.delayUntilNext(err)
 		message := "Cannot connect cluster, retrying"
 		if w.engaged.Load() != nil {
 			message = "Cluster lost, disengaging and reconnecting"
@@ -202,6 +265,15 @@ func (w *Worker) ended(err error) (retryAfter time.Duration) {
 // MaxBackoff, the longer one that the cluster asks for.
 func (w *Worker) delay(backoff time.Duration, err error) time.Duration {
 	return max(backoff, min(identity.RetryAfter(err), w.MaxBackoff))
+}
+
+// delayUntilNext returns the delay after a failed attempt: none if there is another
+// profile of the cluster that has not been tried.
+func (w *Worker) delayUntilNext(err error) time.Duration {
+	if w.tryNext() {
+		return 0
+	}
+	return w.delay(w.throttle.Failed(), err)
 }
 
 // waitRetry waits for the delay, or until a change that may be followed: of the
