@@ -1,0 +1,44 @@
+// Copyright The Rollcall Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package manager
+
+import (
+	"net/http"
+	"testing"
+
+	. "github.com/onsi/gomega"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+)
+
+func TestDefaultsOfCacheOptions(t *testing.T) {
+	for _, tc := range []struct {
+		name   string
+		client *http.Client
+	}{
+		{"no client", nil},
+		{"a client without a transport", &http.Client{}},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			g := NewWithT(t)
+			var got cache.Options
+			newCache := withInformers(manager.Options{NewCache: func(_ *rest.Config, opts cache.Options) (cache.Cache, error) {
+				got = opts
+				return nil, nil
+			}}).NewCache
+			_, err := newCache(&rest.Config{Host: "https://127.0.0.1:1"}, cache.Options{HTTPClient: tc.client})
+			g.Expect(err).NotTo(HaveOccurred())
+			g.Expect(got.NewInformer).NotTo(BeNil())
+			g.Expect(got.HTTPClient.Transport).NotTo(BeNil())
+			_, err = got.HTTPClient.Get("http://127.0.0.1:1")
+			g.Expect(err).To(HaveOccurred(), "it has a transport to pass requests on to")
+			if tc.client != nil {
+				g.Expect(tc.client.Transport).To(BeNil(), "it is not changed")
+			}
+			_, err = newCache(&rest.Config{Host: ":"}, cache.Options{})
+			g.Expect(err).To(HaveOccurred())
+		})
+	}
+}
