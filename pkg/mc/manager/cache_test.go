@@ -204,23 +204,27 @@ func TestRestoredLocalCluster(t *testing.T) {
 }
 
 func TestOutageOfLocalCluster(t *testing.T) {
-	for _, fault := range []mctest.Fault{mctest.Refuse, mctest.Unauthorized, mctest.Unavailable} {
-		g := NewWithT(t)
-		c := mctest.New(t)
-		g.Expect(c.Create(configMap("kept"))).To(Succeed())
-		mgr := newLocal(t, c, func(*mcmanager.Options) {})
-		inCache := func() string { return cached(t, mgr) }
-		stop := mctest.StartManager(t, mgr)
-		g.Eventually(inCache).WithTimeout(mctest.Timeout).Should(Equal("kept"))
-		c.ResetRequests()
-		lift := c.Fault(fault)
-		c.CloseConnections()
-		g.Expect(c.Create(configMap("new"))).To(Succeed())
-		g.Expect(inCache()).To(Equal("kept"), "it can be read during the outage")
-		lift()
-		g.Eventually(inCache).WithTimeout(mctest.Timeout).Should(Equal("kept new"))
-		g.Expect(c.Requests("list", "configmaps")).To(BeZero(), "the watches resume")
-		stop()
+	for name, fault := range map[string]mctest.Fault{
+		"no connection": mctest.Refuse, "401": mctest.Unauthorized, "503": mctest.Unavailable,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			g := NewWithT(t)
+			c := mctest.New(t)
+			g.Expect(c.Create(configMap("kept"))).To(Succeed())
+			mgr := newLocal(t, c, func(*mcmanager.Options) {})
+			inCache := func() string { return cached(t, mgr) }
+			mctest.StartManager(t, mgr)
+			g.Eventually(inCache).WithTimeout(mctest.Timeout).Should(Equal("kept"))
+			c.ResetRequests()
+			lift := c.Fault(fault)
+			c.CloseConnections()
+			g.Expect(c.Create(configMap("new"))).To(Succeed())
+			g.Expect(inCache()).To(Equal("kept"), "it can be read during the outage")
+			lift()
+			g.Eventually(inCache).WithTimeout(mctest.Timeout).Should(Equal("kept new"))
+			g.Expect(c.Requests("list", "configmaps")).To(BeZero(), "the watches resume")
+		})
 	}
 }
 
