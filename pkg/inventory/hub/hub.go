@@ -48,8 +48,9 @@ type Options struct {
 	// Cache is a cache of the hub, such as that of a manager, whose informer of
 	// ClusterProfiles is used instead of an own watch, with its namespaces, selectors
 	// and transformation. It is ignored if Namespace, Namespaces, LabelSelector or
-	// FieldSelector is set. The caller starts it. Placements and the labels of
-	// namespaces are read without it. Defaults to none.
+	// FieldSelector is set. The caller starts it. That the hub was restored from a
+	// backup is noticed if the cache notices it: one of controller-runtime does not.
+	// Placements and the labels of namespaces are read without it. Defaults to none.
 	Cache ctrlcache.Informers
 
 	// TrustAnnotations keeps the annotations inventory.AnnotationClusterName,

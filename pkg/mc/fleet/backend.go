@@ -25,11 +25,11 @@ import (
 	"github.com/rollcall-dev/rollcall/pkg/inventory"
 	"github.com/rollcall-dev/rollcall/pkg/mc/fleet/internal/hosts"
 	"github.com/rollcall-dev/rollcall/pkg/mc/fleet/internal/identity"
-	"github.com/rollcall-dev/rollcall/pkg/mc/fleet/internal/informer"
 	"github.com/rollcall-dev/rollcall/pkg/mc/fleet/internal/mapping"
 	"github.com/rollcall-dev/rollcall/pkg/mc/fleet/internal/monitor"
 	"github.com/rollcall-dev/rollcall/pkg/mc/fleet/internal/worker"
 	"github.com/rollcall-dev/rollcall/pkg/mc/internal/fieldindex"
+	"github.com/rollcall-dev/rollcall/pkg/mc/internal/informer"
 	"github.com/rollcall-dev/rollcall/pkg/mc/multicluster"
 )
 

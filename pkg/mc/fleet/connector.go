@@ -14,8 +14,8 @@ import (
 
 	"github.com/rollcall-dev/rollcall/pkg/inventory"
 	"github.com/rollcall-dev/rollcall/pkg/mc/fleet/internal/identity"
-	"github.com/rollcall-dev/rollcall/pkg/mc/fleet/internal/informer"
 	"github.com/rollcall-dev/rollcall/pkg/mc/fleet/internal/worker"
+	"github.com/rollcall-dev/rollcall/pkg/mc/internal/informer"
 )
 
 // Connector connects clusters that are not built from a rest.Config: existing

@@ -11,7 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cluster"
 
 	"github.com/rollcall-dev/rollcall/pkg/inventory"
-	"github.com/rollcall-dev/rollcall/pkg/mc/fleet/internal/informer"
+	"github.com/rollcall-dev/rollcall/pkg/mc/internal/informer"
 	"github.com/rollcall-dev/rollcall/pkg/mc/multicluster"
 )
 

@@ -25,8 +25,8 @@ import (
 
 	"github.com/rollcall-dev/rollcall/pkg/inventory"
 	"github.com/rollcall-dev/rollcall/pkg/mc/fleet/internal/admission"
-	"github.com/rollcall-dev/rollcall/pkg/mc/fleet/internal/informer"
 	"github.com/rollcall-dev/rollcall/pkg/mc/fleet/internal/worker"
+	"github.com/rollcall-dev/rollcall/pkg/mc/internal/informer"
 	"github.com/rollcall-dev/rollcall/pkg/mc/multicluster"
 )
 

@@ -14,7 +14,7 @@ import (
 
 	"github.com/rollcall-dev/rollcall/pkg/inventory"
 	"github.com/rollcall-dev/rollcall/pkg/mc/fleet/internal/identity"
-	"github.com/rollcall-dev/rollcall/pkg/mc/fleet/internal/informer"
+	"github.com/rollcall-dev/rollcall/pkg/mc/internal/informer"
 	"github.com/rollcall-dev/rollcall/pkg/mc/internal/retry"
 )
 

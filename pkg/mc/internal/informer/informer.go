@@ -22,8 +22,29 @@ import (
 // New returns a cache.NewSharedIndexInformer that belongs to the set. Its requests
 // must pass through Transport.
 func (s *Set) New(lw cache.ListerWatcher, obj runtime.Object, resync time.Duration, indexers cache.Indexers) cache.SharedIndexInformer {
-	source, st := cache.ToListerWatcherWithContext(lw), newStream(s)
-	st.informer = cache.NewSharedIndexInformer(&cache.ListWatch{
+	st := newStream(s)
+	st.informer = cache.NewSharedIndexInformer(st.listWatch(lw), obj, resync, indexers)
+	s.add(st)
+	return &reporting{SharedIndexInformer: st.informer, stream: st}
+}
+
+// NewInformerFunc is the type of cache.NewSharedIndexInformer.
+type NewInformerFunc = func(cache.ListerWatcher, runtime.Object, time.Duration, cache.Indexers) cache.SharedIndexInformer
+
+// With returns a function like New whose informers are those of another function.
+func (s *Set) With(newInformer NewInformerFunc) NewInformerFunc {
+	return func(lw cache.ListerWatcher, obj runtime.Object, resync time.Duration, indexers cache.Indexers) cache.SharedIndexInformer {
+		st := newStream(s)
+		st.informer = newInformer(st.listWatch(lw), obj, resync, indexers)
+		s.add(st)
+		return st.informer
+	}
+}
+
+// listWatch returns a ListerWatcher whose requests are those of the stream.
+func (st *stream) listWatch(lw cache.ListerWatcher) *cache.ListWatch {
+	source := cache.ToListerWatcherWithContext(lw)
+	return &cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
 			list, err := source.ListWithContext(context.WithValue(ctx, streamKey{}, st), options)
 			err = expiredIfRestored(err)
@@ -37,9 +58,7 @@ func (s *Set) New(lw cache.ListerWatcher, obj runtime.Object, resync time.Durati
 			}
 			return &drainedWatch{Interface: w}, nil
 		},
-	}, obj, resync, indexers)
-	s.add(st)
-	return &reporting{SharedIndexInformer: st.informer, stream: st}
+	}
 }
 
 // expiredIfRestored returns the error that makes a reflector list without a

@@ -9,6 +9,9 @@
 //	config.Transport = set.Transport(next)
 //	options.Cache.NewInformer = set.New
 //
+// The fleet has a set for each member cluster, and the manager has one for the local
+// cluster.
+//
 // client-go's reflector waits for up to a minute after errors, and nothing can end
 // that wait. So the transport of the set hides errors from it that concern all
 // requests: no response, 401, 500, 502, 503, 504. It sends the request again, with

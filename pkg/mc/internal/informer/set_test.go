@@ -28,7 +28,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
 
-	"github.com/rollcall-dev/rollcall/pkg/mc/fleet/internal/informer"
+	"github.com/rollcall-dev/rollcall/pkg/mc/internal/informer"
 	"github.com/rollcall-dev/rollcall/pkg/mc/internal/sources"
 )
 
