@@ -28,22 +28,20 @@ import (
 
 // members is a fleet.Connector of clusters in virtual time.
 type members struct {
-	mu   sync.Mutex
-	uids map[string]string // of servers; "" cannot be read
-	down map[string]bool   // servers
-	used map[string]int    // how often each server was connected
+	mu      sync.Mutex
+	uids    map[string]string // of servers; "" cannot be read
+	down    map[string]bool   // servers
+	running map[string]int    // how many clusters run, by UID
+	twice   bool              // one did twice at once
 }
 
 func newMembers(uids map[string]string) *members {
-	return &members{uids: uids, down: map[string]bool{}, used: map[string]int{}}
+	return &members{uids: uids, down: map[string]bool{}, running: map[string]int{}}
 }
 
 func (m *members) Connect(_ context.Context, p *inventory.Profile) (*fleet.Connection, error) {
 	server := serverOf(p)
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.used[server]++
-	return &fleet.Connection{Cluster: fakeCluster{}, Server: server, Fingerprint: server, Probe: func(context.Context) (string, error) {
+	return &fleet.Connection{Cluster: &memberCluster{members: m, server: server}, Server: server, Fingerprint: server, Probe: func(context.Context) (string, error) {
 		m.mu.Lock()
 		defer m.mu.Unlock()
 		if m.down[server] {
@@ -51,6 +49,28 @@ func (m *members) Connect(_ context.Context, p *inventory.Profile) (*fleet.Conne
 		}
 		return m.uids[server], nil
 	}}, nil
+}
+
+// memberCluster is the cluster of a server.
+type memberCluster struct {
+	fakeCluster
+	members *members
+	server  string
+}
+
+func (c *memberCluster) Start(ctx context.Context) error {
+	m := c.members
+	uid := m.uids[c.server]
+	m.run(uid, 1)
+	defer m.run(uid, -1)
+	return c.fakeCluster.Start(ctx)
+}
+
+func (m *members) run(uid string, n int) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.running[uid] += n
+	m.twice = m.twice || uid != "" && m.running[uid] > 1
 }
 
 func (m *members) set(server string, down bool) {
@@ -332,6 +352,7 @@ func TestFirstProfileHasTheCluster(t *testing.T) {
 				g.Expect(env.aware.of(name)).To(HaveLen(1))
 				g.Expect(env.aware.of("fleet/a")).To(HaveLen(1))
 				g.Expect(env.aware.of(name)[0].ctx.Err()).To(HaveOccurred())
+				g.Expect(m.twice).To(BeFalse())
 				env.stop()
 			})
 		})
@@ -409,25 +430,27 @@ func TestAnotherProfileTakesOver(t *testing.T) {
 // Whatever happens to profiles and servers, no cluster is engaged twice at once, and
 // in the end each cluster that can be reached is engaged.
 func TestClustersAreEngagedOnce(t *testing.T) {
-	for seed := range uint64(200) {
+	for seed := range uint64(100) {
 		synctest.Test(t, func(t *testing.T) {
 			random := rand.New(rand.NewPCG(seed, 0))
 			m := newMembers(map[string]string{"a1": "a", "a2": "a", "a3": "a", "b1": "b", "b2": "b"})
 			servers := []string{"a1", "a2", "a3", "b1", "b2"}
 			env := start(t, nil, withConnector(m))
 			check := func() {
+				m.mu.Lock()
+				if m.twice {
+					t.Fatalf("seed %d: a cluster runs twice at once", seed)
+				}
+				m.mu.Unlock()
 				engaged := map[string]string{}
-				env.aware.mu.Lock()
-				defer env.aware.mu.Unlock()
-				for _, e := range env.aware.all {
-					uid := m.uids[serverOf(fleet.ProfilesFrom(e.cluster)[0])]
-					if e.ctx.Err() != nil {
+				for _, s := range env.Status() {
+					if s.State != fleet.Ready && s.State != fleet.Degraded {
 						continue
 					}
-					if other := engaged[uid]; other != "" {
-						t.Fatalf("seed %d: cluster %s is engaged as %s and %s", seed, uid, other, e.name)
+					if other := engaged[s.UID]; other != "" {
+						t.Fatalf("seed %d: cluster %s is engaged as %s and %s", seed, s.UID, other, s.Name)
 					}
-					engaged[uid] = e.name.String()
+					engaged[s.UID] = s.Name.String()
 				}
 			}
 			exists := map[string]bool{}
@@ -453,7 +476,7 @@ func TestClustersAreEngagedOnce(t *testing.T) {
 			for _, server := range servers {
 				m.set(server, false)
 			}
-			time.Sleep(20 * time.Minute)
+			time.Sleep(2 * time.Minute)
 			synctest.Wait()
 			check()
 			ready := map[string]int{}

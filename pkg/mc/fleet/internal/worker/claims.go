@@ -310,6 +310,9 @@ func (c *Claims) claim(w *Worker, profile *inventory.Profile, uid string) *Worke
 	holder := c.holderLocked(cl, func(other *claim) { later = append(later, other) })
 	c.setHolderLocked(cl, holder)
 	if holder != nil {
+		if cl.using != nil { // its own does not work, or would be in use
+			profile = w.own.Load()
+		}
 		cl.verified = accessKey(profile)
 		return holder.worker
 	}
