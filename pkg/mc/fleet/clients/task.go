@@ -112,7 +112,7 @@ func (a *attempt) cause() error {
 	return ErrStopped
 }
 
-// backoff is a delay that doubles.
+// backoff is a delay that doubles, until it was not used for a time.
 type backoff struct {
 	delay time.Duration
 	until time.Time
@@ -121,6 +121,9 @@ type backoff struct {
 func (b *backoff) active() bool { return time.Now().Before(b.until) }
 
 func (b *backoff) extend() {
+	if time.Since(b.until) > maxBackoff {
+		b.delay = 0
+	}
 	b.delay = min(max(2*b.delay, minBackoff), maxBackoff)
 	b.until = time.Now().Add(b.delay)
 }
