@@ -85,6 +85,7 @@ func TestUseKeepsConnected(t *testing.T) {
 	answered := make(chan error)
 	go func() { answered <- read(t.Context(), held) }()
 	g.Eventually(func() int { return slow.Requests("get", "namespaces") }).Should(Equal(1))
+	g.Eventually(slow.Connections).Should(Equal(1)) // a second one was opened at the same time
 
 	g.Consistently(func() []int {
 		return []int{watched.OpenWatches("configmaps"), slow.Connections(), e.count(slow.Name())}
@@ -105,6 +106,7 @@ func TestNegativeIdleTimeout(t *testing.T) {
 	c := mctest.New(t)
 	e := newEnv(t, func(o *clients.Options) { o.IdleTimeout = -1 }, c)
 	g.Expect(read(t.Context(), e.client(c))).To(Succeed())
+	g.Eventually(c.Connections).Should(Equal(1)) // a second one was opened at the same time
 	g.Consistently(c.Connections).WithTimeout(6 * idleTimeout).Should(Equal(1))
 }
 

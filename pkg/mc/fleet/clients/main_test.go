@@ -17,6 +17,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
+	"k8s.io/klog/v2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
@@ -28,6 +29,7 @@ import (
 
 func TestMain(m *testing.M) {
 	log.SetLogger(logr.Discard())
+	klog.SetLogger(logr.Discard())
 	SetDefaultEventuallyTimeout(mctest.Timeout)
 	SetDefaultEventuallyPollingInterval(2 * time.Millisecond)
 	goleak.VerifyTestMain(m)
