@@ -64,26 +64,25 @@ func (c *Clients) newConnection(access *credentials.Access) (*connection, error)
 }
 
 // switchTo returns the connection to use from now on: the current one if the next one
-// is equal, or the next one, which requests under way follow where that is possible.
-// The current one may be nil.
-func (c *connection) switchTo(next *connection) *connection {
-	if c == nil {
+// is equal, otherwise the next one, which requests under way follow where that is
+// possible. The current one may be nil. After an error it stays in use.
+func (c *connection) switchTo(next *connection) (*connection, error) {
+	switch {
+	case c == nil:
 		next.hosts.Begin(next.access.Server())
-		return next
-	}
-	if c.access.Fingerprint() == next.access.Fingerprint() {
+		return next, nil
+	case c.access.Fingerprint() == next.access.Fingerprint():
 		next.close()
-		return c
+		return c, nil
 	}
-	if c.access.Switch(next.access) != nil { // it was released, or cannot be connected
-		c.close()
-		next.hosts.Begin(next.access.Server())
-		return next
+	if err := c.access.Switch(next.access); err != nil {
+		next.close()
+		return c, err
 	}
 	c.hosts.Move(next.access.Server())
 	switched := *next
 	switched.access, switched.hosts = c.access, c.hosts
-	return &switched
+	return &switched, nil
 }
 
 // close ends the connection, which may be nil, and the requests under way.

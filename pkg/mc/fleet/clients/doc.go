@@ -37,7 +37,7 @@
 //     but the REST mapping, which clusters with the same resources share.
 //   - A client can be kept. It follows the profile: a new endpoint, certificate
 //     authority or credential is used by the next request. If the changed access of a
-//     profile cannot be resolved, the current one is kept, and it is tried again.
+//     profile cannot be resolved, the current one is kept, and the other is tried again.
 //   - A cluster that nothing has used for [Options].IdleTimeout is disconnected. Open
 //     watches and other requests under way count as use. The next request of a client
 //     connects it again.

@@ -80,6 +80,55 @@ func TestOneBadCluster(t *testing.T) {
 	}
 }
 
+// TestChangeWhileConnecting checks that a caller that waits for a cluster that hangs
+// goes on when its profile changes.
+func TestChangeWhileConnecting(t *testing.T) {
+	toNext := func(e *env, c, next *mctest.Cluster) {
+		e.set("next", next.Config())
+		e.put(profile(c.Name(), "next"))
+	}
+	remove := func(e *env, c, _ *mctest.Cluster) { e.remove(c.Name()) }
+	hangs := func(_ *env, c *mctest.Cluster) { c.Fault(mctest.Hang) }
+	methodHangs := func(e *env, c *mctest.Cluster) { e.hang(c.Name(), true) }
+	for _, test := range []struct {
+		name   string
+		breaks func(e *env, c *mctest.Cluster)
+		change func(e *env, c, next *mctest.Cluster)
+		err    error
+	}{
+		{"the cluster hangs, another endpoint", hangs, toNext, nil},
+		{"the cluster hangs, removed", hangs, remove, clients.ErrProfileNotFound},
+		{"the method hangs, another endpoint", methodHangs, toNext, nil},
+		{"the method hangs, removed", methodHangs, remove, clients.ErrProfileNotFound},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			g := NewWithT(t)
+			f := mctest.NewFleet(t, 2)
+			c, next := f.Cluster(0), f.Cluster(1)
+			e := newEnv(t, nil, c)
+			test.breaks(e, c)
+			waiting := make(chan error)
+			go func() {
+				member, err := e.Client(t.Context(), ref(c.Name()))
+				if err == nil {
+					err = read(t.Context(), member)
+				}
+				waiting <- err
+			}()
+			g.Eventually(func() int { return c.Requests("", "") + e.count(c.Name()) }).Should(BeNumerically(">=", 1))
+			test.change(e, c, next)
+			if test.err != nil {
+				g.Eventually(waiting).WithTimeout(10 * time.Second).Should(Receive(MatchError(test.err)))
+			} else {
+				g.Eventually(waiting).WithTimeout(10 * time.Second).Should(Receive(BeNil()))
+				g.Expect(next.Requests("get", "namespaces")).To(Equal(1))
+			}
+			g.Eventually(c.Connections).Should(BeZero())
+		})
+	}
+}
+
 func TestHeldClientOfHangingCluster(t *testing.T) {
 	g := NewWithT(t)
 	c := mctest.New(t)

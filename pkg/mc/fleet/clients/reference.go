@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/rollcall-dev/rollcall/pkg/inventory"
+	"github.com/rollcall-dev/rollcall/pkg/mc/fleet/internal/identity"
 )
 
 // reference is the use of one profile. It is dropped when the profile is removed or
@@ -113,56 +114,56 @@ func (r *reference) connect() {
 }
 
 // connected replaces the connection by the next one, if the attempt is the current one.
+// After an error the connection stays.
 func (r *reference) connected(a *attempt, next *connection, err error) error {
 	r.switching.Lock()
 	defer r.switching.Unlock()
 	c := r.clients
-	logger := log.FromContext(c.ctx).WithValues("profile", r.key)
 	c.mu.Lock()
 	old, isCurrent := r.connection, r.connecting.current == a
-	if isCurrent && err != nil {
+	c.mu.Unlock()
+	if !isCurrent {
+		next.close()
+		return errSuperseded
+	}
+	connection := old
+	if err == nil {
+		connection, err = old.switchTo(next)
+	}
+
+	c.mu.Lock()
+	dropped := r.dropped
+	if !dropped && old == nil && connection != nil {
+		connected.Inc()
+	}
+	if !dropped {
+		r.connection = connection
+	}
+	if isCurrent = r.connecting.current == a; isCurrent {
 		r.connecting.finish(err)
-		if old != nil {
+		if err != nil && old != nil {
 			r.retry = time.AfterFunc(r.connecting.backoff.delay, r.connectAgain)
 		}
 	}
 	retryAfter := r.connecting.backoff.delay
 	c.mu.Unlock()
-	switch {
-	case !isCurrent:
-		next.close()
-		return errSuperseded
-	case err != nil && old != nil:
-		logger.Info("Cannot resolve the changed access, keeping the current connection", "error", err.Error(), "retryAfter", retryAfter.String())
-		return err
-	case err != nil:
-		return err
-	}
 
-	connection := old.switchTo(next)
-
-	c.mu.Lock()
-	if r.connecting.current == a {
-		r.connecting.finish(nil)
-	}
-	dropped := r.dropped
-	if !dropped {
-		r.connection = connection
-		if old == nil {
-			connected.Inc()
-		}
-	}
-	c.mu.Unlock()
+	logger := log.FromContext(c.ctx).WithValues("profile", r.key)
 	switch {
 	case dropped:
 		connection.close()
 		return errSuperseded
+	case !isCurrent:
+		return errSuperseded
+	case err != nil && old != nil:
+		logger.Info("Cannot use the changed access, keeping the current connection", "error", err.Error(), "retryAfter", retryAfter.String())
+	case err != nil: // callers return it
 	case old == nil:
-		logger.V(1).Info("Connected cluster", "server", connection.access.Server())
+		logger.V(1).Info("Connected cluster", "server", identity.Redact(connection.access.Server()))
 	case connection != old:
-		logger.Info("Switched cluster connection", "server", connection.access.Server())
+		logger.Info("Switched cluster connection", "server", identity.Redact(connection.access.Server()))
 	}
-	return nil
+	return err
 }
 
 // connectAgain connects again after a failure: an open watch sends no request that
