@@ -3,7 +3,7 @@
 
 // Named-reference copies each ConfigMap of the hub that has the annotation
 // example.rollcall.dev/cluster-profile to the cluster of the ClusterProfile that the
-// annotation names.
+// annotation names, in the namespace of the ConfigMap.
 package main
 
 import (
@@ -12,7 +12,6 @@ import (
 	"flag"
 	"fmt"
 	"os"
-	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -35,8 +34,9 @@ import (
 	"github.com/rollcall-dev/rollcall/pkg/mc/fleet/clients"
 )
 
-// annotation has the namespace and name of a ClusterProfile. A real program has a
-// clusterProfileRef in the spec of an object.
+// annotation has the name of a ClusterProfile. A real program has a clusterProfileRef
+// in the spec of an object. It must check that its author may use profiles of other
+// namespaces.
 const annotation = "example.rollcall.dev/cluster-profile"
 
 func main() {
@@ -103,7 +103,7 @@ func setup(ctx context.Context, mgr ctrl.Manager, method credentials.Method) err
 	}
 	referrers := func(ctx context.Context, profile client.Object) (requests []reconcile.Request) {
 		var list corev1.ConfigMapList
-		if err := mgr.GetClient().List(ctx, &list, client.MatchingFields{annotation: client.ObjectKeyFromObject(profile).String()}); err != nil {
+		if err := mgr.GetClient().List(ctx, &list, client.InNamespace(profile.GetNamespace()), client.MatchingFields{annotation: profile.GetName()}); err != nil {
 			ctrl.LoggerFrom(ctx).Error(err, "Cannot list ConfigMaps")
 		}
 		for i := range list.Items {
@@ -113,7 +113,7 @@ func setup(ctx context.Context, mgr ctrl.Manager, method credentials.Method) err
 	}
 	return ctrl.NewControllerManagedBy(mgr).
 		For(&corev1.ConfigMap{}).
-		Watches(&v1alpha1.ClusterProfile{}, handler.EnqueueRequestsFromMapFunc(referrers)).
+		WatchesRawSource(members.Events(handler.EnqueueRequestsFromMapFunc(referrers))).
 		WithOptions(controller.Options{MaxConcurrentReconciles: 10, ReconciliationTimeout: 10 * time.Second}). // a cluster may hang
 		Complete(&copier{hub: mgr.GetClient(), members: members})
 }
@@ -128,11 +128,11 @@ func (c *copier) Reconcile(ctx context.Context, request reconcile.Request) (reco
 	if err := c.hub.Get(ctx, request.NamespacedName, original); err != nil {
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
-	namespace, name, ok := strings.Cut(original.Annotations[annotation], "/")
+	name, ok := original.Annotations[annotation]
 	if !ok {
 		return reconcile.Result{}, nil
 	}
-	member, err := c.members.Client(ctx, types.NamespacedName{Namespace: namespace, Name: name})
+	member, err := c.members.Client(ctx, types.NamespacedName{Namespace: original.Namespace, Name: name})
 	if errors.Is(err, clients.ErrProfileNotFound) {
 		ctrl.LoggerFrom(ctx).Info("Waiting for the profile", "error", err.Error())
 		return reconcile.Result{}, nil

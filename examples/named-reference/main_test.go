@@ -88,14 +88,14 @@ func TestCopies(t *testing.T) {
 	add(east)
 	add(hangs)
 
-	g.Expect(home.Create(original("one", "default/"+east.Name(), "a"))).To(Succeed())
+	g.Expect(home.Create(original("one", east.Name(), "a"))).To(Succeed())
 	g.Eventually(copyIn(east, "one")).Should(Equal("a"))
 	g.Expect(copyIn(west, "one")()).To(BeEmpty(), "only the named cluster gets it")
 
 	hangs.Fault(mctest.Hang)
-	g.Expect(home.Create(original("stuck", "default/"+hangs.Name(), "a"))).To(Succeed())
-	g.Expect(home.Create(original("early", "default/"+west.Name(), "a"))).To(Succeed())
-	g.Expect(home.Update(original("one", "default/"+east.Name(), "b"))).To(Succeed())
+	g.Expect(home.Create(original("stuck", hangs.Name(), "a"))).To(Succeed())
+	g.Expect(home.Create(original("early", west.Name(), "a"))).To(Succeed())
+	g.Expect(home.Update(original("one", east.Name(), "b"))).To(Succeed())
 	g.Eventually(copyIn(east, "one")).Should(Equal("b"))
 
 	add(west)

@@ -71,8 +71,10 @@ type Clients struct {
 	stopped    bool
 	profiles   map[inventory.Key]*inventory.Profile
 	references map[inventory.Key]*reference // those in use
+	sources    map[*eventSource]bool        // those that are started
 
-	running sync.WaitGroup // goroutines, none are added once stopped is set
+	stopping chan struct{}  // closed by stop
+	running  sync.WaitGroup // goroutines, none are added once stopped is set
 }
 
 var (
@@ -98,6 +100,8 @@ func New(options Options) (*Clients, error) {
 		options:    options,
 		profiles:   map[inventory.Key]*inventory.Profile{},
 		references: map[inventory.Key]*reference{},
+		sources:    map[*eventSource]bool{},
+		stopping:   make(chan struct{}),
 	}, nil
 }
 
@@ -186,6 +190,7 @@ func (c *Clients) stop() {
 		r.drop()
 	}
 	c.stopped = true
+	close(c.stopping)
 	clear(c.profiles)
 	c.mu.Unlock()
 	c.running.Wait()
@@ -234,7 +239,11 @@ func (s *sink) Put(profile *inventory.Profile) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	key := inventory.KeyOf(profile)
+	old := c.profiles[key]
 	c.profiles[key] = profile
+	if len(c.sources) > 0 && (old == nil || accessKey(old) != accessKey(profile)) {
+		c.changed(profile)
+	}
 	if r := c.references[key]; r != nil && r.accessKey != accessKey(profile) {
 		r.accessChanged()
 	}
@@ -245,6 +254,9 @@ func (s *sink) Remove(key inventory.Key) {
 	c := (*Clients)(s)
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if old := c.profiles[key]; old != nil {
+		c.changed(old)
+	}
 	delete(c.profiles, key)
 	if r := c.references[key]; r != nil {
 		r.drop()

@@ -19,7 +19,7 @@
 //	member, err := members.Client(ctx, ref)
 //	switch {
 //	case errors.Is(err, clients.ErrProfileNotFound):
-//		// set a condition; watch ClusterProfiles to learn when there is one
+//		// set a condition; Events reconciles again when there is one
 //	case err != nil:
 //		return err // try again later
 //	}
@@ -27,6 +27,8 @@
 //
 // [Clients.Client] is quick for a cluster that is in use, so it can be called for
 // each reconcile. [Clients.Config] is for clientsets and other clients.
+// [Clients.Events] reconciles what refers to a profile when that comes, goes or gets
+// another access.
 //
 // # What it promises
 //
@@ -53,8 +55,8 @@
 // whose cluster was replaced by another one sends requests to the new one. Callers
 // that build a cache over a client must expect that; a fleet handles it.
 //
-// It does not send an event when a profile appears. Controllers watch ClusterProfiles
-// for that, for example in the same cache as hub.Options.Cache.
+// It does not check who may use a profile: a program whose users write the references
+// must. For example, it accepts only profiles in the namespace of the object.
 //
 // # Contexts
 //

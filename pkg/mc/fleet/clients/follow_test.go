@@ -129,9 +129,11 @@ func TestProfileRemovedAndBack(t *testing.T) {
 	g.Expect(err).NotTo(HaveOccurred())
 	defer watching.Stop()
 	underWay := make(chan error)
-	c.Fault(mctest.Hang.On("namespaces"))
-	go func() { underWay <- read(t.Context(), held) }()
-	g.Eventually(func() int { return c.Requests("get", "namespaces") }).Should(Equal(1))
+	c.Fault(mctest.Hang.For("create"))
+	go func() {
+		underWay <- held.Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "a"}})
+	}()
+	g.Eventually(func() int { return c.Requests("create", "") }).Should(Equal(1))
 
 	e.remove(c.Name())
 	g.Expect(<-underWay).To(MatchError(clients.ErrProfileNotFound), "the request under way")
