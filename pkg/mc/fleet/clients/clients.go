@@ -52,7 +52,8 @@ type Options struct {
 
 	// RESTOptions change the rest.Config of each cluster, in the order given and each
 	// time that credentials are resolved. They may change the same fields, with the
-	// same defaults, as fleet.ConnectionOptions.RESTOptions.
+	// same defaults, as fleet.ConnectionOptions.RESTOptions. Impersonate and
+	// WrapTransport follow the last call; a client keeps everything else.
 	RESTOptions []func(config *rest.Config) error
 
 	// IdleTimeout is how long a cluster stays connected after its last use. Defaults

@@ -105,6 +105,30 @@ func TestUnchangedAccessIsKept(t *testing.T) {
 	g.Expect(c.OpenWatches("configmaps")).To(Equal(1), "an equal access switches nothing")
 }
 
+func TestFlappingProfile(t *testing.T) {
+	g := NewWithT(t)
+	c := mctest.New(t)
+	e := newEnv(t, nil, c)
+	held := e.client(c)
+	for _, server := range []string{"a", "b", "last"} {
+		c.AddToken(server, "user")
+		e.set(server, c.ConfigFor(server))
+	}
+	for range 100 {
+		for _, server := range []string{"a", "b"} {
+			e.put(profile(c.Name(), server))
+			g.Expect(read(t.Context(), held)).To(Succeed())
+		}
+	}
+	g.Expect(e.count("a")+e.count("b")).To(BeNumerically("<=", 20), "not once per change")
+	e.put(profile(c.Name(), "last"))
+	g.Eventually(func() int { return e.count("last") }).Should(Equal(1))
+	for _, token := range []string{"a", "b", c.AdminToken()} {
+		c.RevokeToken(token)
+	}
+	g.Eventually(reads(t, held)).Should(Succeed())
+}
+
 func TestPersistent401(t *testing.T) {
 	g := NewWithT(t)
 	c := mctest.New(t)

@@ -24,11 +24,12 @@ type reference struct {
 	key       inventory.Key
 	switching sync.Mutex // held while the connection is switched, before Clients.mu
 
-	accessKey   string           // of the last version of the profile that was resolved
+	accessKey   string           // of the last version of the profile with another access
 	connection  *connection      // nil until connected
 	client      client.WithWatch // nil until the resources have been discovered
 	connecting  task
 	discovering task
+	changed     time.Time   // when the profile was last resolved because its access changed
 	retry       *time.Timer // of connecting while there is a connection
 	refused     backoff     // between attempts because of refused credentials
 
@@ -142,7 +143,7 @@ func (r *reference) connected(a *attempt, next *connection, err error) error {
 	if isCurrent = r.connecting.current == a; isCurrent {
 		r.connecting.finish(err)
 		if err != nil && old != nil {
-			r.retry = time.AfterFunc(r.connecting.backoff.delay, r.connectAgain)
+			r.connectAfter(r.connecting.backoff.delay)
 		}
 	}
 	retryAfter := r.connecting.backoff.delay
@@ -166,21 +167,34 @@ func (r *reference) connected(a *attempt, next *connection, err error) error {
 	return err
 }
 
-// connectAgain connects again after a failure: an open watch sends no request that
-// would do it.
-func (r *reference) connectAgain() {
-	r.clients.mu.Lock()
-	defer r.clients.mu.Unlock()
-	if !r.dropped && r.connecting.current == nil {
-		r.connect()
+// connectAfter connects after the delay, unless it does so before. A connected cluster
+// cannot wait for the next use: an open watch sends no request. The lock is held.
+func (r *reference) connectAfter(delay time.Duration) {
+	if r.retry != nil {
+		r.retry.Stop()
 	}
+	r.retry = time.AfterFunc(delay, func() {
+		r.clients.mu.Lock()
+		defer r.clients.mu.Unlock()
+		if !r.dropped {
+			r.changed = time.Now()
+			r.connect()
+		}
+	})
 }
 
-// accessChanged resolves the profile again, now if it is connected, otherwise at the
-// next use. The lock is held.
+// accessChanged resolves the profile again: if it is connected, now, but not more often
+// than once in minBackoff, otherwise at the next use. The lock is held.
 func (r *reference) accessChanged() {
+	r.accessKey = accessKey(r.clients.profiles[r.key])
 	r.connecting.backoff, r.discovering.backoff, r.refused = backoff{}, backoff{}, backoff{}
-	if r.connection != nil || r.connecting.current != nil {
+	wait := minBackoff - time.Since(r.changed)
+	switch {
+	case r.connection == nil && r.connecting.current == nil: // the next use connects
+	case r.connection != nil && wait > 0:
+		r.connectAfter(wait)
+	default:
+		r.changed = time.Now()
 		r.connect()
 	}
 }
