@@ -46,8 +46,9 @@
 //   - When a profile is removed, its clients fail with [ErrProfileNotFound]. When it
 //     is there again, they work again.
 //   - A cluster or a plugin that hangs delays only callers that want this cluster, and
-//     each of them until its context ends, or 30 s. Then others get the error at once,
-//     for a time that doubles from 1 s to 30 s.
+//     each of them until its context ends. An attempt to connect takes at most 30 s.
+//     After a failure callers get the error at once, for a time that doubles from 1 s
+//     to 30 s.
 //
 // # What it does not do
 //
