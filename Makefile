@@ -73,7 +73,7 @@ bench: ## Compare with bare controller-runtime and client-go, in about 14 minute
 ifeq ($(PKG),./...)
 	@$(GO) test -timeout 60m -run '^$$' -bench 'AgainstBare/$(BENCH)' -benchtime 1x ./test/bench -clusters $(CLUSTERS) -out '$(CURDIR)/bin/bench.txt'
 ifeq ($(BENCH),.)
-	@for name in Apart Fleet Credentials; do $(GO) test -timeout 60m -run '^$$' -bench "^Benchmark$$name\$$" -benchtime 1x ./test/bench || exit; done
+	@for name in Apart Fleet Clients Credentials; do $(GO) test -timeout 60m -run '^$$' -bench "^Benchmark$$name\$$" -benchtime 1x ./test/bench || exit; done
 endif
 else
 	@assets=$$($(CONTROLPLANE)) && \

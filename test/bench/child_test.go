@@ -24,11 +24,11 @@ type child struct {
 
 // Task is what a child does. It reads it as JSON from its standard input.
 type Task struct {
-	Role   string // servers, bare or rollcall
+	Role   string // servers, bare, rollcall or clients
 	Parent string // the address where the parent accepts a connection
 	// Clusters is the number of clusters to start for each contender, for servers.
 	Clusters int
-	// Home and Members are the clusters, for contenders.
+	// Home and Members are the clusters, for contenders and clients.
 	Home    remoteCluster
 	Members []remoteCluster
 }
@@ -46,9 +46,12 @@ func TestChild(t *testing.T) {
 	var todo Task
 	check(t, json.NewDecoder(os.Stdin).Decode(&todo))
 	var receiver any
-	if start := contestants[todo.Role]; start != nil {
+	switch start := contestants[todo.Role]; {
+	case start != nil:
 		receiver = newRemoteContender(t, start, todo)
-	} else {
+	case todo.Role == "clients":
+		receiver = newRemoteClients(t, todo)
+	default:
 		receiver = newRemoteServers(t, todo)
 	}
 	methods := rpc.NewServer()

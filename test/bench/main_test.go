@@ -13,6 +13,8 @@
 //     controller-runtime alone (fleet_bench_test.go).
 //   - BenchmarkCredentials: credentials, against client-go's own exec
 //     authenticator (credentials_bench_test.go).
+//   - BenchmarkClients: clients for named profiles, against a client made by hand
+//     for each call (clients_bench_test.go).
 //   - BenchmarkAHundredOfTwoThousandHang: a fleet with clusters that hang,
 //     against one without (hanging_test.go).
 package bench

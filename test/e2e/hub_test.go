@@ -40,18 +40,7 @@ func newHubEnv(t *testing.T) *hubEnv {
 	t.Helper()
 	g := NewWithT(t)
 	e := &hubEnv{controlPlanes: realPlanes(t), t: t, recorder: newRecorder()}
-	resolver, err := credentials.New(credentials.Options{
-		PluginDirs: []string{e.dir},
-		Providers: []providerfile.Provider{{
-			Name: realfleet.AccessProvider,
-			ExecConfig: &clientcmdapi.ExecConfig{
-				APIVersion:         "client.authentication.k8s.io/v1",
-				Command:            "mc-credential-token-secret",
-				Args:               []string{"--kubeconfig=" + e.pluginConfig, "--namespace=" + realfleet.TokenNamespace},
-				ProvideClusterInfo: true,
-			},
-		}},
-	})
+	resolver, err := e.newResolver()
 	g.Expect(err).NotTo(HaveOccurred())
 	e.provider, err = clusterinventoryapi.New(clusterinventoryapi.Options{Credentials: resolver})
 	g.Expect(err).NotTo(HaveOccurred())
@@ -69,6 +58,22 @@ func newHubEnv(t *testing.T) *hubEnv {
 		}
 	})
 	return e
+}
+
+// newResolver returns a resolver that runs the plugin.
+func (p *controlPlanes) newResolver() (*credentials.Resolver, error) {
+	return credentials.New(credentials.Options{
+		PluginDirs: []string{p.dir},
+		Providers: []providerfile.Provider{{
+			Name: realfleet.AccessProvider,
+			ExecConfig: &clientcmdapi.ExecConfig{
+				APIVersion:         "client.authentication.k8s.io/v1",
+				Command:            "mc-credential-token-secret",
+				Args:               []string{"--kubeconfig=" + p.pluginConfig, "--namespace=" + realfleet.TokenNamespace},
+				ProvideClusterInfo: true,
+			},
+		}},
+	})
 }
 
 // start runs the manager until the test ends.

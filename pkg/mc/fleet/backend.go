@@ -27,6 +27,7 @@ import (
 	"github.com/rollcall-dev/rollcall/pkg/mc/fleet/internal/identity"
 	"github.com/rollcall-dev/rollcall/pkg/mc/fleet/internal/mapping"
 	"github.com/rollcall-dev/rollcall/pkg/mc/fleet/internal/monitor"
+	"github.com/rollcall-dev/rollcall/pkg/mc/fleet/internal/restoptions"
 	"github.com/rollcall-dev/rollcall/pkg/mc/fleet/internal/worker"
 	"github.com/rollcall-dev/rollcall/pkg/mc/internal/fieldindex"
 	"github.com/rollcall-dev/rollcall/pkg/mc/internal/informer"
@@ -80,7 +81,7 @@ var _ worker.Connection = &connection{}
 
 func (b *backend) newConnection(ctx context.Context, access *credentials.Access) (*connection, error) {
 	config := access.RESTConfig()
-	if err := b.fleet.options.Connection.tune(config); err != nil {
+	if err := restoptions.Apply(config, b.fleet.options.Connection.RESTOptions); err != nil {
 		return nil, err
 	}
 	if u, err := url.Parse(access.Server()); err != nil || u.Host == "" {
@@ -215,7 +216,7 @@ func (c *connection) switchTo(n *connection) bool {
 	c.hosts.Move(c.access.Server())
 	// REST options may impersonate another user now. They have worked for next.
 	config := c.access.RESTConfig()
-	if c.fleet.options.Connection.tune(config) != nil {
+	if restoptions.Apply(config, c.fleet.options.Connection.RESTOptions) != nil {
 		return true
 	}
 	if next, err := rest.TransportFor(config); err == nil {

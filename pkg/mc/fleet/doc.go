@@ -66,5 +66,6 @@
 //
 // The packages below internal are: worker (the states of one cluster), admission
 // (startup slots), identity, monitor (observes requests), informer (keeps caches in
-// step), mapping (REST mappings that clusters share) and timing.
+// step), mapping (REST mappings that clusters share), restoptions and timing. Package
+// clients, which needs no Fleet, uses some of them, too.
 package fleet
