@@ -438,10 +438,11 @@ func TestClustersAreEngagedOnce(t *testing.T) {
 			env := start(t, nil, withConnector(m))
 			check := func() {
 				m.mu.Lock()
-				if m.twice {
-					t.Fatalf("seed %d: a cluster runs twice at once", seed)
-				}
+				twice := m.twice
 				m.mu.Unlock()
+				if twice {
+					t.Fatalf("seed %d: a cluster runs twice at once: %v", seed, env.states())
+				}
 				engaged := map[string]string{}
 				for _, s := range env.Status() {
 					if s.State != fleet.Ready && s.State != fleet.Degraded {

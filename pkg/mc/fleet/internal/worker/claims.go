@@ -151,14 +151,21 @@ func (c *Claims) setHolderLocked(cl, holder *claim) {
 	cl.holder, cl.verified = holder, ""
 	if holder != nil {
 		holder.duplicates = append(holder.duplicates, cl)
-		c.verifyDuplicatesLocked(cl) // they are the holder's
+		for _, other := range slices.Clone(cl.duplicates) {
+			c.setHolderLocked(other, holder)
+			other.worker.wake()
+		}
 	}
 }
 
 // verifyDuplicatesLocked makes the duplicates check their clusters again.
 func (c *Claims) verifyDuplicatesLocked(cl *claim) {
-	for _, other := range cl.duplicates {
-		other.verified = ""
+	for _, other := range slices.Clone(cl.duplicates) {
+		if other.same(cl) {
+			other.verified = ""
+		} else {
+			c.setHolderLocked(other, nil)
+		}
 		other.worker.wake()
 	}
 }
