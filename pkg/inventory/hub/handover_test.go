@@ -20,6 +20,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/discovery"
 	fakediscovery "k8s.io/client-go/discovery/fake"
 	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/client-go/tools/cache"
@@ -73,15 +74,33 @@ func newCachedHub(t *testing.T, served ...string) *cachedHub {
 func (h *cachedHub) serve(versions ...string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	resources := []*metav1.APIResourceList{}
 	clear(h.served)
 	for _, version := range versions {
 		h.served[version] = true
-		resources = append(resources, &metav1.APIResourceList{
-			GroupVersion: v1alpha1.Group + "/" + version, APIResources: []metav1.APIResource{{Name: profileResource}},
-		})
 	}
-	h.Discovery().(*fakediscovery.FakeDiscovery).Resources = resources
+}
+
+// Discovery implements versioned.Interface.
+func (h *cachedHub) Discovery() discovery.DiscoveryInterface {
+	return &hubDiscovery{h.Clientset.Discovery().(*fakediscovery.FakeDiscovery), h}
+}
+
+type hubDiscovery struct {
+	*fakediscovery.FakeDiscovery
+	hub *cachedHub
+}
+
+func (d *hubDiscovery) ServerResourcesForGroupVersionWithContext(_ context.Context, groupVersion string) (*metav1.APIResourceList, error) {
+	d.hub.mu.Lock()
+	defer d.hub.mu.Unlock()
+	_, version, _ := strings.Cut(groupVersion, "/")
+	switch {
+	case d.hub.outage.Load():
+		return nil, errors.New("outage")
+	case !d.hub.served[version]:
+		return nil, apierrors.NewNotFound(schema.GroupResource{}, "")
+	}
+	return &metav1.APIResourceList{APIResources: []metav1.APIResource{{Name: profileResource}}}, nil
 }
 
 // GetInformer implements ctrlcache.Informers.
@@ -163,6 +182,7 @@ func (h *cachedHub) catchUp(version string) {
 
 func (h *cachedHub) start() (*nameStore, *Source) {
 	source := h.source(Options{Cache: h})
+	source.client = h
 	logger := funcr.New(func(_, args string) {
 		h.mu.Lock()
 		defer h.mu.Unlock()
@@ -297,7 +317,7 @@ func TestDiscoveryFailsOrIsEmpty(t *testing.T) {
 		g.Expect(source.servedVersion(t.Context(), profileResource, versionV1alpha2)).To(Equal(versionV1alpha2), "kept, if none is served")
 		h.serve("v1alpha1")
 		g.Expect(source.servedVersion(t.Context(), profileResource, versionV1alpha2)).To(Equal(v1alpha1.GroupVersion))
-		h.PrependReactor("get", "resource", func(clienttesting.Action) (bool, runtime.Object, error) { return true, nil, errors.New("outage") })
+		h.outage.Store(true)
 		g.Expect(source.servedVersion(t.Context(), profileResource, versionV1alpha2)).To(Equal(versionV1alpha2), "kept during an outage")
 		poll()
 		g.Expect(sink.names()).To(Equal("a"))
