@@ -57,8 +57,8 @@ func (r *reader) readCachedProfiles(ctx context.Context, v *view, outages *outag
 }
 
 // readCachedVersion reads the profiles from the cache's informer of the preferred
-// version that the hub serves. It returns that version when the hub serves another
-// one, or the context has ended.
+// version that the hub serves. It returns the version that it has read when the hub
+// serves another one, or the context has ended.
 //
 // The cache does not report that a version is no longer served, so discovery is asked
 // from time to time. The informer stays in the cache, as it may have other users: it

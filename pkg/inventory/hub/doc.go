@@ -32,8 +32,9 @@
 // default).
 //
 // The source reads the namespaces of the cache, and logs once if it is not limited to
-// some. Every 15 s it asks discovery which version the hub serves. The informer of a
-// version that is no longer served stays in the cache without the source's handler.
+// some. Every 15 s it asks discovery which version the hub serves. If that is only
+// v1alpha2, the informer is one of unstructured objects. The informer of a version that
+// is no longer served stays in the cache without the source's handler.
 //
 // # ClusterSets of namespaces
 //

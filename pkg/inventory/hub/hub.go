@@ -51,8 +51,7 @@ type Options struct {
 	// ClusterProfiles is used instead of an own watch, with its namespaces, selectors
 	// and transformation. It is ignored if Namespace, Namespaces, LabelSelector or
 	// FieldSelector is set. The caller starts it. Placements and the labels of
-	// namespaces are read without it. If the hub serves only v1alpha2, the informer is
-	// one of unstructured objects of that version. Defaults to none.
+	// namespaces are read without it. Defaults to none.
 	Cache ctrlcache.Informers
 
 	// TrustAnnotations keeps the annotations inventory.AnnotationClusterName,
