@@ -37,6 +37,39 @@ func TestIdentityProperties(t *testing.T) {
 	g.Expect(ok).To(BeFalse())
 }
 
+func TestAliasOfClusterID(t *testing.T) {
+	standard := v1alpha1.Property{Name: PropertyClusterID, Value: "standard"}
+	alias := v1alpha1.Property{Name: PropertyClusterIDAlias, Value: "alias"}
+	for _, tc := range []struct {
+		name       string
+		properties []v1alpha1.Property
+		want       string
+	}{
+		{"only the alias", []v1alpha1.Property{alias}, "alias"},
+		{"the standard name wins", []v1alpha1.Property{alias, standard}, "standard"},
+		{"an empty ID is none", []v1alpha1.Property{{Name: PropertyClusterID}, alias}, "alias"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			g := NewWithT(t)
+			p := &Profile{Status: v1alpha1.ClusterProfileStatus{Properties: tc.properties}}
+			g.Expect(ClusterID(p)).To(Equal(tc.want))
+			selected, err := Selection{Properties: []PropertyExpression{
+				{Name: PropertyClusterID, Operator: PropertyIn, Values: []string{tc.want}},
+			}}.Predicate()
+			g.Expect(err).NotTo(HaveOccurred())
+			g.Expect(selected(p)).To(BeTrue(), "a selection reads the same")
+		})
+	}
+}
+
+func TestMemberID(t *testing.T) {
+	g := NewWithT(t)
+	p := &Profile{}
+	g.Expect(MemberID(p)).To(BeEmpty())
+	p.Labels = map[string]string{"multicluster.x-k8s.io/inventory-member-id": "m1"}
+	g.Expect(MemberID(p)).To(Equal("m1"))
+}
+
 func TestAccessProviders(t *testing.T) {
 	g := NewWithT(t)
 	p := &Profile{}

@@ -5,6 +5,7 @@ package inventory
 
 import (
 	"encoding/json"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -141,6 +142,25 @@ func TestSynthesizeRejectsInvalidContent(t *testing.T) {
 		{"a server that is not a URL", access(func(c *clientcmdv1.Cluster) { c.Server = "https://a b:" + secret }), "server"},
 		{"a password for the server", access(func(c *clientcmdv1.Cluster) { c.Server = "https://me:" + secret + "@a" }), "server"},
 		{"a password for the proxy", access(func(c *clientcmdv1.Cluster) { c.ProxyURL = "https://me:" + secret + "@a" }), "proxy-url"},
+		{"a server without a host", access(func(c *clientcmdv1.Cluster) { c.Server = "https://" }), "absolute URL with a host"},
+		{"a server without a scheme", access(func(c *clientcmdv1.Cluster) { c.Server = "//" + secret }), "absolute URL with a host"},
+		{"a long server", access(func(c *clientcmdv1.Cluster) { c.Server = "https://a/" + strings.Repeat("a", 2039) }), "server"},
+		{"a proxy without a host", access(func(c *clientcmdv1.Cluster) { c.ProxyURL = "socks5://" }), "proxy-url"},
+		{"a proxy of another kind", access(func(c *clientcmdv1.Cluster) { c.ProxyURL = "ftp://a" }), "http, https, socks5"},
+		{"a long server name", access(func(c *clientcmdv1.Cluster) { c.TLSServerName = strings.Repeat("a", 254) }), "tls-server-name"},
+		{"access with a long name", func(s *Synthetic) {
+			s.AccessProviders = []AccessProvider{accessProvider(strings.Repeat("a", 254), "https://a")}
+		}, "accessProviders[0].name"},
+		{"many ways of access", func(s *Synthetic) {
+			for i := range 65 {
+				s.AccessProviders = append(s.AccessProviders, accessProvider(strconv.Itoa(i), "https://a"))
+			}
+		}, "Too many"},
+		{"an extension twice", access(func(c *clientcmdv1.Cluster) {
+			extension := clientcmdv1.NamedExtension{Name: "a", Extension: runtime.RawExtension{Raw: json.RawMessage(`{}`)}}
+			c.Extensions = []clientcmdv1.NamedExtension{extension, extension}
+		}), "Duplicate"},
+		{"an empty member ID", func(s *Synthetic) { s.Labels = map[string]string{LabelMemberID: ""} }, "inventory-member-id"},
 		{"a file path", access(func(c *clientcmdv1.Cluster) { c.CertificateAuthority = "ca.pem" }), "certificate-authority"},
 		{"a private key with the certificates", access(func(c *clientcmdv1.Cluster) {
 			c.CertificateAuthorityData = []byte("-----BEGIN EC PRIVATE KEY-----\n" + secret)

@@ -26,7 +26,7 @@ const (
 	maxClusterID     = 128
 	maxProviders     = 64
 	maxProviderName  = 253
-	maxServer        = 2048
+	maxURL           = 2048
 	maxTLSServerName = 253
 )
 
@@ -110,11 +110,12 @@ func validateAccess(providers []AccessProvider, path *field.Path) field.ErrorLis
 		names.Insert(provider.Name)
 
 		cluster, path := &provider.Cluster, path.Child("cluster")
-		errs = append(errs, validateLength(cluster.Server, maxServer, path.Child("server"))...)
+		errs = append(errs, validateLength(cluster.Server, maxURL, path.Child("server"))...)
 		if cluster.Server != "" {
 			errs = append(errs, validateURL(cluster.Server, path.Child("server"))...)
 		}
 		if cluster.ProxyURL != "" {
+			errs = append(errs, validateLength(cluster.ProxyURL, maxURL, path.Child("proxy-url"))...)
 			errs = append(errs, validateURL(cluster.ProxyURL, path.Child("proxy-url"), "http", "https", "socks5")...)
 		}
 		if len(cluster.TLSServerName) > maxTLSServerName {

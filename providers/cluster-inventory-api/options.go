@@ -37,7 +37,8 @@ type Options struct {
 	// Namespace, Namespaces, LabelSelector, FieldSelector, Placement and
 	// TrustAnnotations are those of hub.Options. If neither Hub nor one of the first
 	// four is set, profiles are read from the manager's cache: those of the namespaces
-	// and selectors that it is limited to.
+	// and selectors that it is limited to. Otherwise Namespace or Namespaces is
+	// required; metav1.NamespaceAll stands for all namespaces.
 	Namespace        string
 	Namespaces       []string
 	LabelSelector    labels.Selector

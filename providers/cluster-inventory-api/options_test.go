@@ -131,6 +131,9 @@ func newFixture(t *testing.T, set func(o *clusterinventoryapi.Options, f *fixtur
 		}),
 	}
 	set(&options, f)
+	if options.Namespace == "" && options.Namespaces == nil {
+		options.Namespaces = []string{metav1.NamespaceAll}
+	}
 	var err error
 	f.Provider, err = clusterinventoryapi.New(options)
 	g.Expect(err).NotTo(HaveOccurred())

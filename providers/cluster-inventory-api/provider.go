@@ -110,6 +110,7 @@ type source struct {
 	selected  inventory.Predicate
 	readiness *readiness
 	hub       atomic.Pointer[hubCluster]
+	current   atomic.Pointer[hub.Source] // nil before the first Run
 }
 
 // hubCluster is the cluster with the ClusterProfiles.
@@ -123,9 +124,6 @@ func newSource(opts Options) (*source, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := opts.Placement.Validate(); err != nil {
-		return nil, err
-	}
 	s := &source{selected: selected, readiness: newReadiness(&opts), options: hub.Options{
 		Namespace:        opts.Namespace,
 		Namespaces:       opts.Namespaces,
@@ -134,11 +132,21 @@ func newSource(opts Options) (*source, error) {
 		Placement:        opts.Placement,
 		TrustAnnotations: opts.TrustAnnotations,
 	}}
+	validated := s.options
+	if opts.Hub == nil {
+		validated.Cache = managerCache{}
+	}
+	if err := validated.Validate(); err != nil {
+		return nil, err
+	}
 	if opts.Hub != nil {
 		s.defaultHub(&hubCluster{config: opts.Hub})
 	}
 	return s, nil
 }
+
+// managerCache stands for the manager's cache, which New does not know yet.
+type managerCache struct{ cache.Informers }
 
 // defaultHub sets the hub unless it is set already.
 func (s *source) defaultHub(hub *hubCluster) { s.hub.CompareAndSwap(nil, hub) }
@@ -151,7 +159,17 @@ func (s *source) Run(ctx context.Context, sink inventory.Sink) error {
 	if err != nil {
 		return err
 	}
+	s.current.Store(source)
 	return s.readiness.run(ctx, inventory.Select(source, s.selected), sink)
+}
+
+// PlacementStatus returns the status of Options.Placement: which profiles the decision
+// names that do not exist. It is empty before the provider is started.
+func (p *Provider) PlacementStatus() hub.PlacementStatus {
+	if source := p.source.current.Load(); source != nil {
+		return source.PlacementStatus()
+	}
+	return hub.PlacementStatus{}
 }
 
 // String names the source for logs.

@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	. "github.com/onsi/gomega"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/client-go/rest"
 
 	"github.com/rollcall-dev/rollcall/pkg/credentials"
 	"github.com/rollcall-dev/rollcall/pkg/inventory"
@@ -28,10 +30,27 @@ func TestInvalidOptions(t *testing.T) {
 		{"an invalid placement", clusterinventoryapi.Options{
 			Credentials: method, Placement: &hub.Placement{Namespace: "fleet"},
 		}, "Placement.DecisionKey"},
+		{"another hub without namespaces", clusterinventoryapi.Options{
+			Credentials: method, Hub: &rest.Config{},
+		}, "must specify Namespaces"},
+		{"a selector without namespaces", clusterinventoryapi.Options{
+			Credentials: method, LabelSelector: labels.Everything(),
+		}, "must specify Namespaces with a LabelSelector or FieldSelector"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			_, err := clusterinventoryapi.New(tc.options)
 			NewWithT(t).Expect(err).To(MatchError(ContainSubstring(tc.want)))
 		})
 	}
+}
+
+func TestPlacementStatus(t *testing.T) {
+	g := NewWithT(t)
+	f := newFixture(t, func(o *clusterinventoryapi.Options, _ *fixture) {
+		o.Placement = &hub.Placement{Namespace: "default", Name: "decision"}
+		o.Namespaces = []string{"kube-public"} // not that of the profile
+	})
+	g.Eventually(f.PlacementStatus).WithTimeout(timeout).Should(Equal(hub.PlacementStatus{
+		Missing: 1, MissingProfiles: []inventory.Key{{Namespace: "default", Name: "us"}},
+	}))
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	. "github.com/onsi/gomega"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/cluster-inventory-api/apis/v1alpha1"
@@ -148,7 +149,7 @@ func TestHubOutage(t *testing.T) {
 		g.Expect(home.UpdateStatus(p)).To(Succeed())
 		profiles = append(profiles, p)
 	}
-	source, err := hub.New(home.Config(), hub.Options{TrustAnnotations: true})
+	source, err := hub.New(home.Config(), hub.Options{Namespaces: []string{metav1.NamespaceAll}, TrustAnnotations: true})
 	g.Expect(err).NotTo(HaveOccurred())
 	e := newEnv(t, func(o *fleet.Options) { o.Source = source })
 	for _, c := range f.Clusters() {

@@ -21,41 +21,43 @@ import (
 	"github.com/rollcall-dev/rollcall/pkg/inventory"
 )
 
+var syntheticProfiles = []struct {
+	name      string
+	synthetic inventory.Synthetic
+}{
+	{"as little as possible", inventory.Synthetic{ClusterName: "least", Manager: "kind"}},
+	{"all fields", inventory.Synthetic{
+		ClusterName: "gke_project_europe-west1_All", Manager: "Kubeconfig.v1_a",
+		DisplayName: "日本", Labels: map[string]string{"tier": "gold"}, Annotations: map[string]string{"note": "all there is"},
+		ClusterID: "0a3e7d5c-5c0f-4f0e-9d3b-6f2f1b9d6f11", ClusterSet: "production",
+		Properties:        map[string]string{"region": "eu west, zone 1"},
+		KubernetesVersion: "v1.37.1",
+		Conditions: []metav1.Condition{
+			{Type: inventory.ConditionControlPlaneHealthy, Status: metav1.ConditionTrue, Reason: "Ready", Message: "answers"},
+			{Type: inventory.ConditionJoined, Status: metav1.ConditionUnknown, Reason: "NotAsked"},
+		},
+		AccessProviders: []inventory.AccessProvider{
+			{Name: "plain", Cluster: clientcmdv1.Cluster{Server: "https://127.0.0.1:6443"}},
+			{Name: "all", Cluster: clientcmdv1.Cluster{
+				Server: "https://[::1]:6443/clusters/a", TLSServerName: "kubernetes", ProxyURL: "socks5://127.0.0.1:1080",
+				CertificateAuthorityData: []byte("certificates"), DisableCompression: true,
+				Extensions: []clientcmdv1.NamedExtension{{
+					Name:      "client.authentication.k8s.io/exec",
+					Extension: runtime.RawExtension{Raw: []byte(`{"clusterName":"a","nested":{"list":[1,"2"]}}`)},
+				}},
+			}},
+		},
+	}},
+	{"the longest values", inventory.Synthetic{
+		ClusterName: strings.Repeat("é/", 500), Manager: strings.Repeat("m", 63), ClusterID: strings.Repeat("a", 128),
+		Properties: map[string]string{strings.Repeat("n", 253): strings.Repeat("é", 1024)},
+		Conditions: []metav1.Condition{{Type: "example.com/Custom", Status: metav1.ConditionFalse, Reason: strings.Repeat("R", 1024), Message: strings.Repeat("m", 32768)}},
+	}},
+}
+
 func TestSyntheticProfilesAreStoredUnchanged(t *testing.T) {
 	hub := realPlanes(t).hub
-	for _, tc := range []struct {
-		name      string
-		synthetic inventory.Synthetic
-	}{
-		{"as little as possible", inventory.Synthetic{ClusterName: "least", Manager: "kind"}},
-		{"all fields", inventory.Synthetic{
-			ClusterName: "gke_project_europe-west1_All", Manager: "Kubeconfig.v1_a",
-			DisplayName: "日本", Labels: map[string]string{"tier": "gold"}, Annotations: map[string]string{"note": "all there is"},
-			ClusterID: "0a3e7d5c-5c0f-4f0e-9d3b-6f2f1b9d6f11", ClusterSet: "production",
-			Properties:        map[string]string{"region": "eu west, zone 1"},
-			KubernetesVersion: "v1.37.1",
-			Conditions: []metav1.Condition{
-				{Type: inventory.ConditionControlPlaneHealthy, Status: metav1.ConditionTrue, Reason: "Ready", Message: "answers"},
-				{Type: inventory.ConditionJoined, Status: metav1.ConditionUnknown, Reason: "NotAsked"},
-			},
-			AccessProviders: []inventory.AccessProvider{
-				{Name: "plain", Cluster: clientcmdv1.Cluster{Server: "https://127.0.0.1:6443"}},
-				{Name: "all", Cluster: clientcmdv1.Cluster{
-					Server: "https://[::1]:6443/clusters/a", TLSServerName: "kubernetes", ProxyURL: "socks5://127.0.0.1:1080",
-					CertificateAuthorityData: []byte("certificates"), DisableCompression: true,
-					Extensions: []clientcmdv1.NamedExtension{{
-						Name:      "client.authentication.k8s.io/exec",
-						Extension: runtime.RawExtension{Raw: []byte(`{"clusterName":"a","nested":{"list":[1,"2"]}}`)},
-					}},
-				}},
-			},
-		}},
-		{"the longest values", inventory.Synthetic{
-			ClusterName: strings.Repeat("é/", 500), Manager: strings.Repeat("m", 63), ClusterID: strings.Repeat("a", 128),
-			Properties: map[string]string{strings.Repeat("n", 253): strings.Repeat("é", 1024)},
-			Conditions: []metav1.Condition{{Type: "example.com/Custom", Status: metav1.ConditionFalse, Reason: strings.Repeat("R", 1024), Message: strings.Repeat("m", 32768)}},
-		}},
-	} {
+	for _, tc := range syntheticProfiles {
 		t.Run(tc.name, func(t *testing.T) {
 			g := NewWithT(t)
 			profile, err := inventory.Synthesize(tc.synthetic)

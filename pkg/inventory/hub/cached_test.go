@@ -99,8 +99,8 @@ func TestExplicitOptionsReplaceCache(t *testing.T) {
 	for name, options := range map[string]hub.Options{
 		"namespace":      {Namespace: "kube-public"},
 		"namespaces":     {Namespaces: []string{"kube-public"}},
-		"label selector": {LabelSelector: labels.SelectorFromSet(labels.Set{"version": "1"})},
-		"field selector": {FieldSelector: fields.OneTermEqualSelector("metadata.name", "a")},
+		"label selector": {Namespaces: everywhere, LabelSelector: labels.SelectorFromSet(labels.Set{"version": "1"})},
+		"field selector": {Namespaces: everywhere, FieldSelector: fields.OneTermEqualSelector("metadata.name", "a")},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)

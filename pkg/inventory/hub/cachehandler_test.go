@@ -4,6 +4,7 @@
 package hub
 
 import (
+	"context"
 	"testing"
 
 	"github.com/go-logr/logr"
@@ -52,4 +53,10 @@ func TestEventsOfCache(t *testing.T) {
 	handler.OnDelete(cache.DeletedFinalStateUnknown{Key: "fleet/a"})
 	g.Expect(handled()).To(BeTrue())
 	g.Expect(v.profiles).To(BeEmpty())
+
+	ctx, cancel := context.WithCancel(t.Context())
+	r.cacheHandler(ctx).OnAdd(first, false)
+	cancel()
+	g.Expect(handled()).To(BeTrue())
+	g.Expect(v.profiles).To(BeEmpty(), "a handler that was removed")
 }

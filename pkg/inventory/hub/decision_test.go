@@ -29,7 +29,7 @@ func TestPlacementSelectsClusters(t *testing.T) {
 	second.Decisions[0].ClusterProfileRef.Namespace = "kube-public"
 	g.Expect(c.Create(second)).To(Succeed())
 
-	sink := run(t, c, hub.Options{Placement: &hub.Placement{Namespace: "default", DecisionKey: "wanted", Grace: 1}})
+	sink := run(t, c, hub.Options{Namespaces: everywhere, Placement: &hub.Placement{Namespace: "default", DecisionKey: "wanted", Grace: 1}})
 	g.Eventually(sink.synced).WithTimeout(timeout).Should(BeTrue())
 	g.Expect(sink.content()).To(Equal("default/a=1 kube-public/c=1"))
 
@@ -49,7 +49,7 @@ func TestPlacementByName(t *testing.T) {
 	single := decision("single", "", "a")
 	single.Labels = nil
 	g.Expect(c.Create(profile("a", "1"), profile("b", "1"), single, decision("other", "", "b"))).To(Succeed())
-	sink := run(t, c, hub.Options{Placement: &hub.Placement{Namespace: "default", Name: "single"}})
+	sink := run(t, c, hub.Options{Namespaces: everywhere, Placement: &hub.Placement{Namespace: "default", Name: "single"}})
 	g.Eventually(sink.synced).WithTimeout(timeout).Should(BeTrue())
 	g.Expect(sink.content()).To(Equal("default/a=1"))
 }
@@ -58,7 +58,7 @@ func TestReplacedSliceRemovesNoCluster(t *testing.T) {
 	g := NewWithT(t)
 	c := newHub(t)
 	g.Expect(c.Create(profile("a", "1"), profile("b", "1"), decision("first", "x", "a"))).To(Succeed())
-	sink := run(t, c, hub.Options{Placement: &hub.Placement{Namespace: "default", DecisionKey: "x", Grace: aDay}})
+	sink := run(t, c, hub.Options{Namespaces: everywhere, Placement: &hub.Placement{Namespace: "default", DecisionKey: "x", Grace: aDay}})
 	g.Eventually(sink.content).WithTimeout(timeout).Should(Equal("default/a=1"))
 
 	g.Expect(c.Delete(decision("first", "x"))).To(Succeed())
@@ -72,7 +72,7 @@ func TestWaitForPlacementDecisionAPI(t *testing.T) {
 	c := mctest.New(t)
 	g.Expect(c.Create(crd("ClusterProfile"))).To(Succeed())
 	logs := &logBuffer{}
-	sink := run(t, c, hub.Options{Placement: &hub.Placement{Namespace: "default", DecisionKey: "x"}}, logs)
+	sink := run(t, c, hub.Options{Namespaces: everywhere, Placement: &hub.Placement{Namespace: "default", DecisionKey: "x"}}, logs)
 	g.Eventually(logs.text).WithTimeout(timeout).Should(ContainSubstring("does not serve PlacementDecisions"))
 	g.Expect(sink.synced()).To(BeFalse())
 

@@ -11,6 +11,17 @@
 // can be read again, those that have been deleted are. If the hub was restored from
 // a backup, which its resource version shows, everything is read again.
 //
+// # Namespaces
+//
+// One namespace is one inventory. New requires the namespaces to read;
+// metav1.NamespaceAll stands for all.
+//
+// # Versions
+//
+// The source reads v1alpha1 of the API, and v1alpha2 where only that is served. It
+// sends profiles of one type. When the hub changes what it serves, the source follows
+// without removing a profile, and logs it once.
+//
 // # The cache of a manager
 //
 // With Options.Cache, the source has no own watch of ClusterProfiles, and sees those
@@ -19,6 +30,11 @@
 // list or watch ClusterProfiles, the cache does not sync: controllers that wait for
 // all of its informers wait, too, until their CacheSyncTimeout (2 minutes by
 // default).
+//
+// The source reads the namespaces of the cache, and logs once if it is not limited to
+// some. Every 15 s it asks discovery which version the hub serves. If that is only
+// v1alpha2, the informer is one of unstructured objects. The informer of a version that
+// is no longer served stays in the cache without the source's handler.
 //
 // # ClusterSets of namespaces
 //
@@ -36,7 +52,9 @@
 // # Placement decisions
 //
 // With Options.Placement, the source sends only the clusters that a scheduler has
-// selected (KEP-5313); see [Placement].
+// selected (KEP-5313); see [Placement]. [Source.PlacementStatus] and the metric
+// rollcall_inventory_placement_missing_profiles report profiles that the decision
+// names and that do not exist.
 //
 // # Permissions
 //

@@ -4,6 +4,7 @@
 package hub_test
 
 import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	ctrl "sigs.k8s.io/controller-runtime"
 
@@ -25,7 +26,8 @@ func Example() {
 		panic(err)
 	}
 	apps, err := hub.New(config, hub.Options{
-		Placement: &hub.Placement{Namespace: "apps", DecisionKey: "checkout"},
+		Namespaces: []string{metav1.NamespaceAll},
+		Placement:  &hub.Placement{Namespace: "apps", DecisionKey: "checkout"},
 	})
 	if err != nil {
 		panic(err)

@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"sync/atomic"
 
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
@@ -24,13 +25,14 @@ import (
 	"github.com/rollcall-dev/rollcall/pkg/inventory"
 )
 
-// Options select the profiles of the hub.
+// Options select the profiles of the hub. Without a Cache, Namespace or Namespaces is
+// required: one namespace is one inventory (KEP-4322).
 type Options struct {
 	// Namespace is one namespace to read, in addition to Namespaces.
 	Namespace string
 
 	// Namespaces are the namespaces to read, each with a request of its own, so that
-	// no permission is needed in others. Defaults, together with Namespace, to all.
+	// no permission is needed in others. metav1.NamespaceAll stands for all.
 	Namespaces []string
 
 	// LabelSelector is evaluated by the hub's API server: other profiles never
@@ -64,10 +66,12 @@ type Options struct {
 // Source reads the ClusterProfiles of a hub.
 type Source struct {
 	client     versioned.Interface
-	metadata   metadata.Interface // for namespaces
+	v1alpha2   rest.Interface
+	metadata   metadata.Interface
 	options    Options
 	namespaces []string          // at least one; [""] means all
 	transport  http.RoundTripper // has the connections
+	status     atomic.Pointer[PlacementStatus]
 }
 
 var _ inventory.Source = &Source{}
@@ -86,7 +90,7 @@ func New(config *rest.Config, options Options) (*Source, error) {
 }
 
 func newSource(config *rest.Config, options Options) (*Source, error) {
-	if err := options.Placement.Validate(); err != nil {
+	if err := options.Validate(); err != nil {
 		return nil, err
 	}
 	if config.QPS == 0 {
@@ -109,11 +113,31 @@ func newSource(config *rest.Config, options Options) (*Source, error) {
 	if s.client, err = versioned.NewForConfigAndClient(config, client); err != nil {
 		return nil, err
 	}
+	if s.v1alpha2, err = newV1alpha2RESTClient(config, client); err != nil {
+		return nil, err
+	}
 	if s.metadata, err = metadata.NewForConfigAndClient(config, client); err != nil {
 		return nil, err
 	}
 	return s, nil
 }
+
+// Validate returns an error if a field is invalid, or if neither the namespaces nor a
+// cache decides which namespaces are read.
+func (o *Options) Validate() error {
+	if err := o.Placement.Validate(); err != nil {
+		return err
+	}
+	if o.usesCache() || o.Namespace != "" || len(o.Namespaces) > 0 {
+		return nil
+	}
+	if o.Cache != nil {
+		return errors.New("must specify Namespaces with a LabelSelector or FieldSelector, as the cache is not used then: " + allNamespaces)
+	}
+	return errors.New("must specify Namespaces: " + allNamespaces)
+}
+
+const allNamespaces = "one namespace is one inventory; to read all, set it to []string{metav1.NamespaceAll}"
 
 // namespaces returns the namespaces to read, each once, or [""] for all.
 func (o *Options) namespaces() []string {
@@ -156,8 +180,12 @@ func (s *Source) Run(ctx context.Context, sink inventory.Sink) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	log.FromContext(ctx).Info("Reading the hub", "source", s.String())
-	r := &reader{source: s, events: make(chan func(*view))}
+	r := &reader{source: s, events: make(chan func(*view)), profileVersion: newVersionLog(profileResource)}
 	v := newView(log.FromContext(ctx), sink, &s.options)
+	if s.options.Placement != nil {
+		v.missing = newMissing(&s.options, s.setPlacementStatus)
+		defer s.setPlacementStatus(PlacementStatus{})
+	}
 	err := r.start(ctx, v)
 	if err == nil {
 		r.loop(ctx, v)

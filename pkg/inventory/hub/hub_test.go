@@ -33,6 +33,9 @@ import (
 
 const timeout = 30 * time.Second
 
+// everywhere are all namespaces.
+var everywhere = []string{metav1.NamespaceAll}
+
 func TestMain(m *testing.M) {
 	log.SetLogger(logr.Discard())
 	klog.SetLogger(logr.Discard())
@@ -43,7 +46,7 @@ func TestSourceFollowsProfiles(t *testing.T) {
 	g := NewWithT(t)
 	c := newHub(t)
 	g.Expect(c.Create(profile("eu", "1"))).To(Succeed())
-	sink := run(t, c, hub.Options{})
+	sink := run(t, c, hub.Options{Namespaces: everywhere})
 	g.Eventually(sink.synced).WithTimeout(timeout).Should(BeTrue())
 	g.Expect(sink.content()).To(Equal("default/eu=1"), "synced comes after the first listing")
 
@@ -62,7 +65,7 @@ func TestLabelSelectorAndNamespace(t *testing.T) {
 	elsewhere.Namespace = "kube-public"
 	g.Expect(c.Create(profile("a", "1"), profile("b", "2"), elsewhere)).To(Succeed())
 
-	byLabel := run(t, c, hub.Options{LabelSelector: labels.SelectorFromSet(labels.Set{"version": "1"})})
+	byLabel := run(t, c, hub.Options{Namespaces: everywhere, LabelSelector: labels.SelectorFromSet(labels.Set{"version": "1"})})
 	byNamespace := run(t, c, hub.Options{Namespace: "default"})
 	g.Eventually(byLabel.content).WithTimeout(timeout).Should(Equal("default/a=1 kube-public/elsewhere=1"))
 	g.Eventually(byNamespace.content).WithTimeout(timeout).Should(Equal("default/a=1 default/b=2"))
@@ -76,7 +79,7 @@ func TestOutageKeepsProfiles(t *testing.T) {
 	c := newHub(t)
 	g.Expect(c.Create(profile("kept", "1"), profile("deleted", "1"))).To(Succeed())
 	logs := &logBuffer{}
-	sink := run(t, c, hub.Options{}, logs)
+	sink := run(t, c, hub.Options{Namespaces: everywhere}, logs)
 	g.Eventually(sink.content).WithTimeout(timeout).Should(Equal("default/deleted=1 default/kept=1"))
 
 	c.Fault(mctest.Refuse)
@@ -95,7 +98,7 @@ func TestWaitForClusterProfileAPI(t *testing.T) {
 	g := NewWithT(t)
 	c := mctest.New(t)
 	logs := &logBuffer{}
-	sink := run(t, c, hub.Options{}, logs)
+	sink := run(t, c, hub.Options{Namespaces: everywhere}, logs)
 	g.Eventually(logs.text).WithTimeout(timeout).Should(ContainSubstring("does not serve ClusterProfiles"))
 	g.Expect(sink.synced()).To(BeFalse())
 
@@ -122,7 +125,7 @@ func TestTrustAnnotations(t *testing.T) {
 				inventory.AnnotationAlternates: "prod/other", "note": "kept",
 			}
 			g.Expect(c.Create(p)).To(Succeed())
-			sink := run(t, c, hub.Options{TrustAnnotations: tc.trust})
+			sink := run(t, c, hub.Options{Namespaces: everywhere, TrustAnnotations: tc.trust})
 			g.Eventually(sink.synced).WithTimeout(timeout).Should(BeTrue())
 			sent := sink.profile("default/eu")
 			g.Expect(inventory.ClusterName(sent)).To(Equal(tc.clusterName))
@@ -141,7 +144,7 @@ func TestConnectionsAreClosed(t *testing.T) {
 		if i%2 == 1 {
 			config.Wrap(func(rt http.RoundTripper) http.RoundTripper { return struct{ http.RoundTripper }{rt} })
 		}
-		source, err := hub.New(config, hub.Options{})
+		source, err := hub.New(config, hub.Options{Namespaces: everywhere})
 		g.Expect(err).NotTo(HaveOccurred())
 		ctx, cancel := context.WithCancel(t.Context())
 		r := newStore()

@@ -20,7 +20,7 @@ func TestLogOfMissingPermissions(t *testing.T) {
 		reads, missing string
 	}{
 		{
-			"the whole hub", hub.Options{LabelSelector: labels.Set{"env": "test"}.AsSelector()},
+			"the whole hub", hub.Options{Namespaces: everywhere, LabelSelector: labels.Set{"env": "test"}.AsSelector()},
 			`"source"="ClusterProfiles of the hub with labels \"env=test\""`,
 			"in all namespaces of the hub; to read only some, set Namespaces",
 		},

@@ -38,7 +38,7 @@ func TestFieldSelector(t *testing.T) {
 	g := NewWithT(t)
 	c := newHub(t)
 	g.Expect(c.Create(profile("a", "1"), profile("b", "1"))).To(Succeed())
-	sink := run(t, c, hub.Options{FieldSelector: fields.OneTermEqualSelector(metav1.ObjectNameField, "b")})
+	sink := run(t, c, hub.Options{Namespaces: everywhere, FieldSelector: fields.OneTermEqualSelector(metav1.ObjectNameField, "b")})
 	g.Eventually(sink.synced).WithTimeout(timeout).Should(BeTrue())
 	g.Expect(sink.content()).To(Equal("default/b=1"))
 }
@@ -49,9 +49,9 @@ func TestClusterSetOfNamespace(t *testing.T) {
 		options hub.Options
 		label   string
 	}{
-		{"all namespaces", hub.Options{}, v1alpha1.LabelClusterSetKey},
+		{"all namespaces", hub.Options{Namespaces: everywhere}, v1alpha1.LabelClusterSetKey},
 		{"one namespace", hub.Options{Namespace: "default"}, v1alpha1.LabelClusterSetKey},
-		{"the label as spelled in the KEP", hub.Options{}, "clusterset.multicluster.x-k8s.io"},
+		{"the label as spelled in the KEP", hub.Options{Namespaces: everywhere}, "clusterset.multicluster.x-k8s.io"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			g := NewWithT(t)

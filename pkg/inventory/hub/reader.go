@@ -31,6 +31,9 @@ type reader struct {
 	source  *Source
 	events  chan func(*view)
 	running sync.WaitGroup
+
+	profileVersion *versionLog
+	scopeLogged    bool // used by readCachedProfiles
 }
 
 // send returns when the loop has received the event or the context has ended.
@@ -80,7 +83,6 @@ func (r *reader) start(ctx context.Context, v *view) error {
 
 func (r *reader) readProfiles(ctx context.Context, v *view, outages *outages, namespace string) error {
 	v.unreadProfiles[namespace] = true
-	profiles := r.source.client.ApisV1alpha1().ClusterProfiles(namespace)
 	what := target{resource: "ClusterProfiles", namespace: namespace, kep: "KEP-4322"}
 	selectors := metav1.ListOptions{}
 	if s := r.source.options.LabelSelector; s != nil {
@@ -92,12 +94,21 @@ func (r *reader) readProfiles(ctx context.Context, v *view, outages *outages, na
 	return inform(ctx, r, informerSpec[*inventory.Profile]{
 		example:   &inventory.Profile{},
 		selectors: selectors,
-		list:      lister(profiles.List),
-		watch:     profiles.Watch,
-		observe:   func(err error) { outages.observe(ctx, what, err) },
-		put:       func(v *view, profile *inventory.Profile) { v.putProfile(profile) },
-		remove:    func(v *view, profile *inventory.Profile) { v.removeProfile(inventory.KeyOf(profile)) },
-		synced:    func(v *view) { v.profilesRead(namespace, time.Now()) },
+		client:    &versionedClient{clients: r.source.profileClients(namespace), log: r.profileVersion},
+		observe: func(err error) {
+			outages.observe(ctx, what, err)
+			r.send(ctx, func(v *view) { v.setAvailable(namespace, err == nil, time.Now()) })
+		},
+		transform: func(object any) (any, error) {
+			if profile, ok := object.(*inventory.Profile); ok {
+				profile.ManagedFields = nil
+				setVersion(profile)
+			}
+			return object, nil
+		},
+		put:    func(v *view, profile *inventory.Profile) { v.putProfile(profile) },
+		remove: func(v *view, profile *inventory.Profile) { v.removeProfile(inventory.KeyOf(profile)) },
+		synced: func(v *view) { v.profilesRead(namespace, time.Now()) },
 	})
 }
 
@@ -113,8 +124,7 @@ func (r *reader) readNamespaces(ctx context.Context, v *view, namespace string) 
 	return inform(ctx, r, informerSpec[*metav1.PartialObjectMetadata]{
 		example:   &metav1.PartialObjectMetadata{},
 		selectors: selectors,
-		list:      lister(namespaces.List),
-		watch:     namespaces.Watch,
+		client:    &versionedClient{clients: []apiClient{{namespaceResource.Version, lister(namespaces.List), namespaces.Watch}}},
 		observe: func(err error) {
 			if apierrors.IsForbidden(err) {
 				r.send(ctx, func(v *view) { v.namespacesForbidden(namespace, err) })
@@ -146,13 +156,11 @@ func keepClusterSet(object any) (any, error) {
 
 func (r *reader) readPlacement(ctx context.Context, outages *outages) error {
 	placement := r.source.options.Placement
-	decisions := r.source.client.ApisV1alpha1().PlacementDecisions(placement.Namespace)
 	what := target{resource: "PlacementDecisions", namespace: placement.Namespace, kep: "KEP-5313"}
 	return inform(ctx, r, informerSpec[*v1alpha1.PlacementDecision]{
 		example:   &v1alpha1.PlacementDecision{},
 		selectors: placement.selectors(),
-		list:      lister(decisions.List),
-		watch:     decisions.Watch,
+		client:    &versionedClient{clients: r.source.decisionClients(placement.Namespace), log: newVersionLog(decisionResource)},
 		observe: func(err error) {
 			outages.observe(ctx, what, err)
 			r.send(ctx, func(v *view) { v.placement.setAvailable(err == nil, time.Now()) })
@@ -168,18 +176,11 @@ func (r *reader) readPlacement(ctx context.Context, outages *outages) error {
 type informerSpec[T runtime.Object] struct {
 	example     T
 	selectors   metav1.ListOptions
-	list        cache.ListWithContextFunc
-	watch       cache.WatchFuncWithContext
+	client      *versionedClient
 	observe     func(err error)     // receives the outcome of each request
 	transform   cache.TransformFunc // defaults to removing managed fields
 	put, remove func(v *view, object T)
 	synced      func(*view) // after the put of each object of the first list
-}
-
-func lister[L runtime.Object](list func(context.Context, metav1.ListOptions) (L, error)) cache.ListWithContextFunc {
-	return func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
-		return list(ctx, options)
-	}
 }
 
 // inform starts an informer that runs until the context ends.
@@ -187,23 +188,20 @@ func inform[T runtime.Object](ctx context.Context, r *reader, spec informerSpec[
 	narrow := func(options *metav1.ListOptions) {
 		options.LabelSelector, options.FieldSelector = spec.selectors.LabelSelector, spec.selectors.FieldSelector
 	}
-	restored := &restoreCheck{list: spec.list}
+	restored := &restoreCheck{list: spec.client.list}
 	informer := cache.NewSharedIndexInformer(cache.ToListWatcherWithWatchListSemantics(&cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
 			narrow(&options)
-			list, err := spec.list(ctx, options)
+			list, err := spec.client.listAll(ctx, options)
 			spec.observe(err)
 			return list, err
 		},
 		WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
 			narrow(&options)
 			err := restored.before(ctx, options)
-			if apierrors.IsResourceExpired(err) {
-				return nil, err
-			}
 			var w watch.Interface
 			if err == nil {
-				w, err = startWatch(ctx, options, spec.watch)
+				w, err = spec.client.watchAll(ctx, options)
 			}
 			spec.observe(err)
 			return w, err

@@ -172,7 +172,7 @@ func TestThrottling(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			g := NewWithT(t)
 			config := &rest.Config{Host: "https://hub.example", QPS: tc.qps}
-			source, err := New(config, Options{})
+			source, err := New(config, Options{Namespace: "fleet"})
 			g.Expect(err).NotTo(HaveOccurred())
 			limit := float32(-1)
 			if limiter := source.client.ApisV1alpha1().RESTClient().GetRateLimiter(); limiter != nil {

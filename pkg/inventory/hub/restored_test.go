@@ -16,7 +16,7 @@ func TestRestoredHub(t *testing.T) {
 	g := NewWithT(t)
 	c := newHub(t)
 	g.Expect(c.Create(profile("kept", "1"))).To(Succeed())
-	sink := run(t, c, hub.Options{})
+	sink := run(t, c, hub.Options{Namespaces: everywhere})
 	g.Eventually(sink.synced).WithTimeout(timeout).Should(BeTrue())
 	backup := c.Snapshot()
 	for i := range 5 { // the hub stays far behind after it is restored

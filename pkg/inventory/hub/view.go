@@ -17,6 +17,9 @@ import (
 // namespaceTimeout is how long profiles wait for the labels of their namespaces.
 const namespaceTimeout = 10 * time.Second
 
+// maxAliasManagers bounds what authors of profiles can make the source log and keep.
+const maxAliasManagers = 100
+
 // view is what one run of the source has read from the hub and sent to the sink.
 // Only the reader's loop uses it.
 //
@@ -32,20 +35,29 @@ type view struct {
 	unreadProfiles   map[string]bool // by namespace
 	unreadNamespaces map[string]bool // by namespace
 	profilesReadAt   time.Time
-	open             bool // profiles are sent
-	synced           bool // the sink is synced
-	forbidden        bool // namespaces may not be read, which has been logged
+	open             bool            // profiles are sent
+	synced           bool            // the sink is synced
+	forbidden        bool            // namespaces may not be read, which has been logged
+	unavailable      map[string]bool // namespaces whose profiles cannot be read at the moment
+	aliasManagers    map[string]bool // cluster managers whose use of an alias has been logged
 
 	profiles  map[inventory.Key]*inventory.Profile
 	sent      map[inventory.Key]bool
 	sets      map[string]string // the ClusterSet of each namespace
 	placement *selected         // nil without a placement
+	missing   *missing          // nil without a placement
+
+	// handover has the profiles that the informer of another version has in an older
+	// state, or, if nil, not at all; see beginHandover.
+	handover      map[inventory.Key]*inventory.Profile
+	handoverRound map[string]int // by namespace
 }
 
 func newView(log logr.Logger, sink inventory.Sink, options *Options) *view {
 	v := &view{
 		log: log, sink: sink, trust: options.TrustAnnotations,
 		unreadProfiles: map[string]bool{}, unreadNamespaces: map[string]bool{},
+		unavailable: map[string]bool{}, aliasManagers: map[string]bool{},
 		profiles: map[inventory.Key]*inventory.Profile{},
 		sent:     map[inventory.Key]bool{},
 		sets:     map[string]string{},
@@ -58,13 +70,56 @@ func newView(log logr.Logger, sink inventory.Sink, options *Options) *view {
 
 func (v *view) putProfile(profile *inventory.Profile) {
 	key := inventory.KeyOf(profile)
+	delete(v.handover, key)
+	if v.profiles[key] == nil {
+		v.profilesChanged()
+	}
 	v.profiles[key] = profile
+	v.logAlias(profile)
 	v.update(key)
 }
 
 func (v *view) removeProfile(key inventory.Key) {
+	delete(v.handover, key)
 	delete(v.profiles, key)
+	v.profilesChanged()
 	v.update(key)
+}
+
+// profilesChanged follows the addition or removal of profiles.
+func (v *view) profilesChanged() {
+	if v.missing != nil {
+		v.missing.changed = true
+	}
+}
+
+// setAvailable records whether the profiles of a namespace can be read.
+func (v *view) setAvailable(namespace string, available bool, now time.Time) {
+	if !available {
+		v.unavailable[namespace] = true
+		return
+	}
+	if v.unavailable[namespace] && v.missing != nil {
+		v.missing.restart(now)
+	}
+	delete(v.unavailable, namespace)
+}
+
+// logAlias logs the use of another name for the cluster's ID, once for each cluster
+// manager.
+func (v *view) logAlias(profile *inventory.Profile) {
+	manager := profile.Spec.ClusterManager.Name
+	if v.aliasManagers[manager] || len(v.aliasManagers) == maxAliasManagers {
+		return
+	}
+	if _, ok := inventory.Property(profile, inventory.PropertyClusterIDAlias); !ok {
+		return
+	}
+	if id, _ := inventory.Property(profile, inventory.PropertyClusterID); id == "" {
+		v.aliasManagers[manager] = true
+		v.log.Info("Cluster manager writes the cluster ID under another name than KEP-2149, reading that", "clusterManager", manager,
+			"property", inventory.PropertyClusterIDAlias, "standard", inventory.PropertyClusterID, "profile", inventory.KeyOf(profile))
+	}
 }
 
 func (v *view) profilesRead(namespace string, now time.Time) {
@@ -120,6 +175,7 @@ func (v *view) placementRead(now time.Time) {
 	v.placement.logState(v.log)
 }
 
+// decide reads the decision again.
 func (v *view) decide(now time.Time) {
 	if !v.placement.listed {
 		return
@@ -128,6 +184,7 @@ func (v *view) decide(now time.Time) {
 	for _, key := range v.placement.decide(now) {
 		added[key] = true
 	}
+	v.profilesChanged()
 	v.updateAll(func(key inventory.Key) bool { return added[key] })
 	if len(added) > 0 {
 		v.placement.logState(v.log)
@@ -160,6 +217,11 @@ func (v *view) advance(now time.Time) (next time.Time, ok bool) {
 	}
 	if expiry, leaving := v.placement.nextExpiry(); leaving && (!ok || expiry.Before(next)) {
 		next, ok = expiry, true
+	}
+	if v.missing != nil && v.synced && !v.placement.unavailable && len(v.unavailable) == 0 {
+		if due, found := v.missing.check(v.log, v.placement.decision, v.profiles, now); found {
+			next, ok = earlier(next, ok, due)
+		}
 	}
 	return next, ok
 }

@@ -15,7 +15,9 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/leaderelection"
@@ -173,6 +175,52 @@ var customBehaviours = []behaviour{
 		g.Expect(s.client.Create(t.Context(), newCustom(kind, "", "a", map[string]any{}))).To(Succeed())
 		g.Expect(s.client.Delete(t.Context(), crd)).To(Succeed())
 		g.Eventually(serves).WithTimeout(mctest.Timeout).Should(BeEmpty())
+	}},
+	{"a definition that changes its versions ends the watches of its resource", func(t *testing.T, s *server) {
+		g := NewWithT(t)
+		v1 := metav1.GroupVersionKind{Group: "changing.example.org", Version: "v1", Kind: "Thing"}
+		v2 := v1
+		v2.Version = "v2"
+		s.define(t, definition(v1, apiextensionsv1.ClusterScoped, true), v1)
+		object := newCustom(v1, "", "a", map[string]any{})
+		g.Expect(s.client.Create(t.Context(), object)).To(Succeed())
+		dynamicClient := dynamic.NewForConfigOrDie(s.config)
+		in := func(kind metav1.GroupVersionKind) dynamic.ResourceInterface {
+			return dynamicClient.Resource(schema.GroupVersionResource{Group: kind.Group, Version: kind.Version, Resource: "things"})
+		}
+		w, err := in(v1).Watch(t.Context(), metav1.ListOptions{ResourceVersion: object.GetResourceVersion()})
+		g.Expect(err).NotTo(HaveOccurred())
+		serve := func(served ...bool) {
+			crd := &apiextensionsv1.CustomResourceDefinition{}
+			g.Expect(s.client.Get(t.Context(), client.ObjectKey{Name: "things.changing.example.org"}, crd)).To(Succeed())
+			if len(crd.Spec.Versions) == 1 {
+				crd.Spec.Versions = append(crd.Spec.Versions, *crd.Spec.Versions[0].DeepCopy())
+				crd.Spec.Versions[1].Name, crd.Spec.Versions[1].Storage = "v2", false
+			}
+			crd.Spec.Versions[0].Served, crd.Spec.Versions[1].Served = served[0], served[1]
+			g.Expect(s.client.Update(t.Context(), crd)).To(Succeed())
+		}
+		list := func(kind metav1.GroupVersionKind) func() error {
+			return func() error {
+				_, err := in(kind).List(context.WithoutCancel(t.Context()), metav1.ListOptions{})
+				return err
+			}
+		}
+
+		serve(true, true)
+		g.Eventually(w.ResultChan()).WithTimeout(mctest.Timeout).Should(BeClosed())
+		g.Eventually(list(v2)).WithTimeout(mctest.Timeout).Should(Succeed())
+		got, err := in(v2).Get(t.Context(), "a", metav1.GetOptions{})
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(got.GetAPIVersion()).To(Equal("changing.example.org/v2"))
+		g.Expect(got.GetResourceVersion()).To(Equal(object.GetResourceVersion()))
+
+		serve(false, true)
+		g.Eventually(list(v1)).WithTimeout(mctest.Timeout).Should(MatchError(apierrors.IsNotFound, "IsNotFound"))
+		g.Eventually(list(v2)).WithTimeout(mctest.Timeout).Should(Succeed())
+		serve(true, false)
+		g.Eventually(list(v1)).WithTimeout(mctest.Timeout).Should(Succeed())
+		g.Eventually(list(v2)).WithTimeout(mctest.Timeout).Should(MatchError(apierrors.IsNotFound, "IsNotFound"))
 	}},
 	{"a definition must have the name of its resource", func(t *testing.T, s *server) {
 		crd := definition(widgetKind, apiextensionsv1.NamespaceScoped, true)

@@ -152,7 +152,9 @@ func (w *watcher) initial(markEnd bool) {
 // interrupted returns an error if the watch has to end. It waits while the server
 // hangs.
 func (w *watcher) interrupted(ctx context.Context) error {
-	if w.server.catalog.Load().Find(w.target.Resource.GroupVersionResource()) == nil {
+	// As in a real server, any change of a definition ends the watches of its resource.
+	served := w.server.catalog.Load().Find(w.target.Resource.GroupVersionResource())
+	if served == nil || served.Definition != w.target.Resource.Definition {
 		return errWatchEnds
 	}
 	if expired := w.server.faults.find(Expired, w.request.attributes); expired != nil && expired != w.survived {

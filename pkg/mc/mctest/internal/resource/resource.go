@@ -31,6 +31,8 @@ type Resource struct {
 	// Custom is whether it comes from a CustomResourceDefinition, and has no
 	// Go type.
 	Custom bool
+	// Definition identifies the state of the CustomResourceDefinition, if any.
+	Definition string
 	// SelectableFields may be used in field selectors besides name and
 	// namespace, in the form "spec.nodeName".
 	SelectableFields []string

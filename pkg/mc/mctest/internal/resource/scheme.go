@@ -4,6 +4,7 @@
 package resource
 
 import (
+	"fmt"
 	"reflect"
 	"regexp"
 	"slices"
@@ -114,6 +115,7 @@ func FromCustomResourceDefinition(crd *apiextensionsv1.CustomResourceDefinition)
 			Status:           v.Subresources != nil && v.Subresources.Status != nil,
 			Generation:       true,
 			Custom:           true,
+			Definition:       fmt.Sprintf("%s/%d", crd.UID, crd.Generation),
 		}
 		for _, field := range v.SelectableFields {
 			r.SelectableFields = append(r.SelectableFields, strings.TrimPrefix(field.JSONPath, "."))
