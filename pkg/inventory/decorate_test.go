@@ -6,7 +6,6 @@ package inventory
 import (
 	"context"
 	"errors"
-	"fmt"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -14,7 +13,6 @@ import (
 	"github.com/go-logr/logr"
 	. "github.com/onsi/gomega"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"sigs.k8s.io/cluster-inventory-api/apis/v1alpha1"
 
 	"github.com/rollcall-dev/rollcall/pkg/inventory/internal/metadata"
 )
@@ -140,91 +138,6 @@ func TestRenameFollowsNameChanges(t *testing.T) {
 	s.Remove(KeyOf(profile))
 	s.Remove(KeyOf(profile))
 	g.Expect(sink.profiles).To(BeEmpty())
-}
-
-func TestDedupeIdentity(t *testing.T) {
-	const uid = "0a3e7d5c-5c0f-4f0e-9d3b-6f2f1b9d6f11"
-	for _, tc := range []struct {
-		name string
-		a, b membership
-		same bool
-	}{
-		{"same set and ID", membership{"s", "1"}, membership{"s", "1"}, true},
-		{"another ID", membership{"s", "1"}, membership{"s", "2"}, false},
-		{"another set", membership{"s", "1"}, membership{"t", "1"}, false},
-		{"no ID", membership{"s", ""}, membership{"s", ""}, false},
-		{"an ID without a set", membership{"", "1"}, membership{"", "1"}, false},
-		{"a UUID without a set", membership{"", uid}, membership{"", uid}, true},
-	} {
-		t.Run(tc.name, func(t *testing.T) {
-			g := NewWithT(t)
-			sink := newStore()
-			s := newDedupeSink(sink)
-			s.Put(identified("a", tc.a))
-			s.Put(identified("b", tc.b))
-			if tc.same {
-				g.Expect(sink.profiles).To(HaveLen(1))
-			} else {
-				g.Expect(sink.profiles).To(HaveLen(2))
-			}
-		})
-	}
-}
-
-func TestDedupeAlternates(t *testing.T) {
-	g := NewWithT(t)
-	cluster := membership{"s", "1"}
-	at := func(name string, second int64) *Profile {
-		p := identified(name, cluster)
-		p.CreationTimestamp = metav1.Unix(second, 0)
-		return p
-	}
-	sink := &eventLog{}
-	store := newStore()
-	s := newDedupeSink(both{sink, store})
-	used := func() string {
-		for key, profile := range store.profiles {
-			return fmt.Sprint(key.Name, " ", Alternates(profile))
-		}
-		return ""
-	}
-	s.Put(at("old", 1))
-	g.Expect(used()).To(Equal("old []"))
-	s.Put(at("newer", 3))
-	s.Put(identified("synthetic", cluster))
-	g.Expect(used()).To(Equal("old [/newer /synthetic]"), "a new profile replaces none in use")
-
-	sink.calls = nil
-	s.Put(at("newer", 3))
-	g.Expect(sink.calls).To(BeEmpty(), "heartbeats of alternates are not passed on")
-
-	s.Remove(Key{Name: "old"})
-	g.Expect(sink.calls).To(Equal([]string{"remove old", "put newer"}))
-	g.Expect(used()).To(Equal("newer [/synthetic]"))
-
-	sink.calls = nil
-	s.Put(named("newer"))
-	g.Expect(sink.calls).To(ConsistOf("put newer", "put synthetic"), "a profile without identity is a cluster of its own")
-
-	s.Remove(Key{Name: "newer"})
-	s.Remove(Key{Name: "synthetic"})
-	g.Expect(store.profiles).To(BeEmpty())
-	g.Expect(s.profiles).To(BeEmpty())
-	g.Expect(s.clusters).To(BeEmpty(), "nothing is left behind")
-	g.Expect(s.sent).To(BeEmpty())
-}
-
-// membership is a ClusterSet and the cluster's ID in it.
-type membership struct{ set, id string }
-
-func identified(name string, is membership) *Profile {
-	p := named(name)
-	for property, value := range map[string]string{PropertyClusterID: is.id, PropertyClusterSet: is.set} {
-		if value != "" {
-			p.Status.Properties = append(p.Status.Properties, v1alpha1.Property{Name: property, Value: value})
-		}
-	}
-	return p
 }
 
 // both is a sink that passes calls on to two others.

@@ -17,7 +17,6 @@ import (
 	"pgregory.net/rapid"
 	"sigs.k8s.io/cluster-inventory-api/apis/v1alpha1"
 
-	"github.com/rollcall-dev/rollcall/pkg/inventory/internal/metadata"
 )
 
 // script is a source that executes steps, one after the other. Each run begins
@@ -94,11 +93,11 @@ func (s *store) Put(profile *Profile) { s.profiles[KeyOf(profile)] = profile }
 func (s *store) Remove(key Key)       { delete(s.profiles, key) }
 func (s *store) Synced()              { s.synced++ }
 
-// describe returns cluster names, versions and alternates.
+// describe returns cluster names and versions.
 func describe(profiles map[Key]*Profile) map[Key]string {
 	all := map[Key]string{}
 	for key, profile := range profiles {
-		all[key] = ClusterName(profile) + " " + profile.Labels["version"] + " " + profile.Annotations[AnnotationAlternates]
+		all[key] = ClusterName(profile) + " " + profile.Labels["version"]
 	}
 	return all
 }
@@ -168,37 +167,6 @@ func renamedWithPrefix(sources ...map[Key]*Profile) map[Key]*Profile {
 	return all
 }
 
-func onePerCluster(sources ...map[Key]*Profile) map[Key]*Profile {
-	all := map[Key]*Profile{}
-	for key, profile := range sources[0] {
-		is := identityOf(profile)
-		var alternates []*Profile
-		used := true
-		for _, other := range sources[0] {
-			if other == profile || identityOf(other) != is {
-				continue
-			}
-			if compareAge(other, profile) < 0 {
-				used = false
-			}
-			alternates = append(alternates, other)
-		}
-		if !used {
-			continue
-		}
-		slices.SortFunc(alternates, compareAge)
-		annotation := ""
-		for i, alternate := range alternates {
-			if i > 0 {
-				annotation += ","
-			}
-			annotation += KeyOf(alternate).String()
-		}
-		all[key] = metadata.WithAnnotation(profile, AnnotationAlternates, annotation)
-	}
-	return all
-}
-
 func isVersion1(profile *Profile) bool { return profile.Labels["version"] == "1" }
 
 func TestDecoratorsAreLevelTriggered(t *testing.T) {
@@ -211,11 +179,10 @@ func TestDecoratorsAreLevelTriggered(t *testing.T) {
 		{"Select", 1, func(s ...Source) Source { return Restart(Select(s[0], isVersion1)) }, selected},
 		{"Rename", 1, func(s ...Source) Source { return Restart(Rename(s[0], Prefix("p#"))) }, renamedWithPrefix},
 		{"Merge", 3, Merge, mergedByOrder},
-		{"Dedupe", 1, func(s ...Source) Source { return Dedupe(s[0]) }, onePerCluster},
 		{"all combined", 2, func(s ...Source) Source {
-			return Dedupe(Select(Merge(Rename(s[0], Prefix("p#")), s[1]), isVersion1))
+			return Restart(Select(Merge(Rename(s[0], Prefix("p#")), s[1]), isVersion1))
 		}, func(s ...map[Key]*Profile) map[Key]*Profile {
-			return onePerCluster(selected(mergedByOrder(renamedWithPrefix(s[0]), s[1])))
+			return selected(mergedByOrder(renamedWithPrefix(s[0]), s[1]))
 		}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

@@ -11,15 +11,17 @@
 //	err = inventory.Restart(src).Run(ctx, sink)
 //
 // Sources combine. [Select] keeps the profiles that match, [Merge] joins several
-// sources, [Rename] gives clusters other names, [Dedupe] keeps one profile for
-// each cluster, and [Restart] restarts a source that fails. All are
-// level-triggered: the final state of a sink depends on the profiles that exist,
-// not on the order of events.
+// sources, [Rename] gives clusters other names, and [Restart] restarts a source that
+// fails. All are level-triggered: the final state of a sink depends on the profiles
+// that exist, not on the order of events.
 //
-//	src := inventory.Dedupe(inventory.Merge(
+//	src := inventory.Merge(
 //		inventory.Rename(hubA, inventory.Prefix("a#")),
 //		inventory.Rename(hubB, inventory.Prefix("b#")),
-//	))
+//	)
+//
+// A cluster may have several profiles. [CorrelationKeys] returns what a profile says of
+// its cluster's identity, and [TrustDomain] whose word that is.
 //
 // Functions read a profile, so that no other code depends on its layout:
 // [ClusterName], [ClusterID], [MemberID], [ClusterSet], [KubernetesVersion],

@@ -32,9 +32,6 @@ type printer struct{ stop context.CancelFunc }
 
 func (p printer) Put(profile *inventory.Profile) {
 	fmt.Println("put", inventory.ClusterName(profile))
-	for _, key := range inventory.Alternates(profile) {
-		fmt.Println("  alternate:", key)
-	}
 }
 
 func (p printer) Remove(key inventory.Key) { fmt.Println("remove", key) }
@@ -103,14 +100,4 @@ func ExampleRename() {
 	// Output:
 	// put frankfurt
 	// put fleet/b
-}
-
-// Two profiles with the same ClusterID are one cluster.
-func ExampleDedupe() {
-	const id = "0a3e7d5c-5c0f-4f0e-9d3b-6f2f1b9d6f11"
-	run(inventory.Dedupe(list{profile("a", id, "eu"), profile("a-again", id, "eu")}))
-	// Output:
-	// put fleet/a
-	// put fleet/a
-	//   alternate: fleet/a-again
 }

@@ -86,6 +86,19 @@ func ComparePrecedence(a, b *Profile) int {
 	return compareAge(a, b)
 }
 
+// compareAge orders profiles by creation time, then by key. Profiles without a
+// creation time come last.
+func compareAge(a, b *Profile) int {
+	at, bt := a.CreationTimestamp, b.CreationTimestamp
+	switch {
+	case at.IsZero() && !bt.IsZero():
+		return 1
+	case bt.IsZero() && !at.IsZero():
+		return -1
+	}
+	return cmp.Or(at.Compare(bt.Time), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
+}
+
 // Property returns the value of the profile's property with that name, and
 // whether there is one.
 func Property(profile *Profile, name string) (string, bool) {

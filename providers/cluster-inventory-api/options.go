@@ -62,8 +62,21 @@ type Options struct {
 	IsReady func(ctx context.Context, clp *inventory.Profile) bool
 
 	// ClusterName returns the cluster name of a profile. Defaults to
-	// inventory.ClusterName: "namespace/name".
+	// inventory.ClusterName: "namespace/name". A cluster with several profiles has the
+	// name of the first one; fleet.NameByMemberID gives it a name that does not depend
+	// on which of them exist.
 	ClusterName func(clp *inventory.Profile) multicluster.ClusterName
+
+	// KeepDuplicates engages a cluster once for each of its profiles. By default it is
+	// engaged once: see fleet.Options.
+	KeepDuplicates bool
+
+	// TrustedNamespaces are namespaces of the hub whose profiles may take each other's
+	// place if they are of the same cluster: when one is removed or stops working, the
+	// cluster goes on with the next one. By default only the profiles of one namespace
+	// may. An author of profiles in one of these namespaces can choose the server and
+	// the access provider of clusters in all of them.
+	TrustedNamespaces []string
 
 	// ClusterOptions are applied before Connection.ClusterOptions.
 	ClusterOptions []cluster.Option
@@ -73,6 +86,14 @@ type Options struct {
 
 	// Connection configures how each cluster is connected and monitored.
 	Connection fleet.ConnectionOptions
+}
+
+// trustDomain is fleet.Options.TrustDomain.
+func (o *Options) trustDomain(clp *inventory.Profile) string {
+	if slices.Contains(o.TrustedNamespaces, clp.Namespace) {
+		return "trusted namespaces\x00"
+	}
+	return inventory.TrustDomain(clp)
 }
 
 // connection returns Connection with the options of the top level.

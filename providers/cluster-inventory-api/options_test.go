@@ -129,6 +129,7 @@ func newFixture(t *testing.T, set func(o *clusterinventoryapi.Options, f *fixtur
 		Credentials: method(func(context.Context, *inventory.Profile) (*credentials.Access, error) {
 			return credentials.FromRESTConfig(member.Config()), nil
 		}),
+		KeepDuplicates: true, // all profiles are of one cluster
 	}
 	set(&options, f)
 	if options.Namespace == "" && options.Namespaces == nil {
@@ -238,6 +239,26 @@ func TestOptions(t *testing.T) {
 				}
 			},
 			(*fixture).names, "ap eu us",
+		},
+		{
+			"KeepDuplicates",
+			func(o *clusterinventoryapi.Options, _ *fixture) { o.KeepDuplicates = false },
+			(*fixture).states, "Duplicate Duplicate Ready",
+		},
+		{
+			"TrustedNamespaces",
+			func(o *clusterinventoryapi.Options, _ *fixture) {
+				o.KeepDuplicates, o.TrustedNamespaces = false, []string{"default", "kube-public"}
+			},
+			func(f *fixture) string {
+				for _, s := range f.Status() {
+					if s.State == fleet.Ready {
+						return fmt.Sprint(len(s.Alternates))
+					}
+				}
+				return ""
+			},
+			"2",
 		},
 		{
 			"ClusterOptions",
@@ -362,7 +383,7 @@ func TestOptionsOfHubAndFleet(t *testing.T) {
 		}
 	}
 	for field := range fieldsOf[fleet.Options]() {
-		if field != "Source" && field != "Connector" {
+		if field != "Source" && field != "Connector" && field != "TrustDomain" { // TrustedNamespaces sets it
 			g.Expect(own).To(HaveKey(field))
 		}
 	}

@@ -60,6 +60,7 @@ func newProvider(opts Options) (*Provider, error) {
 	}
 	f, err := fleet.New(fleet.Options{
 		Source: source, Credentials: method, ClusterName: opts.ClusterName, Connection: connection,
+		KeepDuplicates: opts.KeepDuplicates, TrustDomain: opts.trustDomain,
 	})
 	if err != nil {
 		return nil, err

@@ -55,9 +55,8 @@ type Options struct {
 	// Placements and the labels of namespaces are read without it. Defaults to none.
 	Cache ctrlcache.Informers
 
-	// TrustAnnotations keeps the annotations inventory.AnnotationClusterName,
-	// AnnotationRenamedFrom and AnnotationAlternates of profiles, which are removed
-	// otherwise: the author of a profile in one namespace could take the name of a
+	// TrustAnnotations keeps the annotations inventory.AnnotationClusterName and
+	// AnnotationRenamedFrom of profiles, which are removed otherwise: the author of a profile in one namespace could take the name of a
 	// cluster in another. Set it if all authors of the hub are trusted, such as for
 	// published profiles that keep the names of their source.
 	TrustAnnotations bool

@@ -265,11 +265,10 @@ func (v *view) update(key inventory.Key) {
 // the annotations that its author is not trusted to set.
 func (v *view) annotated(profile *inventory.Profile) *inventory.Profile {
 	if !v.trust {
-		for _, annotation := range []string{
-			inventory.AnnotationClusterName, inventory.AnnotationRenamedFrom, inventory.AnnotationSource,
-		} {
+		for _, annotation := range []string{inventory.AnnotationClusterName, inventory.AnnotationRenamedFrom} {
 			profile = metadata.WithAnnotation(profile, annotation, "")
 		}
 	}
+	profile = metadata.WithAnnotation(profile, inventory.AnnotationSource, "")
 	return metadata.WithAnnotation(profile, inventory.AnnotationNamespaceClusterSet, v.sets[profile.Namespace])
 }

@@ -4,6 +4,7 @@
 package fleet
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"time"
@@ -162,6 +163,14 @@ type ProbeOptions struct {
 	// DropAfter is how long probes may fail before the cluster is disengaged and
 	// connected again, with backoff. Defaults to 10 min.
 	DropAfter time.Duration
+}
+
+// NameByMemberID is an Options.ClusterName. It returns the member ID of the profile
+// (KEP-4322), or inventory.ClusterName for a profile without one. The author of a
+// profile chooses its member ID, and so the cluster's name: use it only if all authors
+// are trusted with the names of all clusters.
+func NameByMemberID(profile *inventory.Profile) multicluster.ClusterName {
+	return multicluster.ClusterName(cmp.Or(inventory.MemberID(profile), inventory.ClusterName(profile)))
 }
 
 func (o *Options) complete() error {
