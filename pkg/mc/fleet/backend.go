@@ -69,6 +69,9 @@ type connection struct {
 	caches  *informer.Set
 	config  atomic.Pointer[rest.Config]
 	wrap    transport.WrapperFunc // of NewCluster, which sets it, or nil
+	// probed is when the last probe succeeded, in nanoseconds since start.
+	probed atomic.Int64
+	start  time.Time
 	// otherInformers is set if the cluster options replace Cache.NewInformer.
 	otherInformers atomic.Bool
 
@@ -94,7 +97,9 @@ func (b *backend) newConnection(ctx context.Context, access *credentials.Access)
 		fleet: b.fleet, access: access,
 		monitor: monitor.New(next, b.fleet.options.Connection.Clock),
 		caches:  informer.NewSet(log.FromContext(ctx)),
+		start:   time.Now(),
 	}
+	c.caches.Contact = c.lastContact
 	c.config.Store(config)
 	return c, nil
 }
@@ -119,9 +124,13 @@ func (c *connection) NewCluster(ctx context.Context, profile *inventory.Profile)
 	if options.ClusterOptionsFor != nil {
 		opts = append(opts, options.ClusterOptionsFor(profile)...)
 	}
+	guard := c.newGuard(ctx, profile)
 	opts = append(opts, func(o *cluster.Options) {
 		if reflect.ValueOf(o.Cache.NewInformer).Pointer() != reflect.ValueOf(c.caches.New).Pointer() {
 			c.otherInformers.Store(true)
+		}
+		if guard != nil {
+			guard.apply(o)
 		}
 	})
 	before := *config
@@ -130,7 +139,25 @@ func (c *connection) NewCluster(ctx context.Context, profile *inventory.Profile)
 	if c.wrap, changed = addedWrapper(&before, config, cl); changed != nil {
 		return nil, changed
 	}
+	if guard != nil && c.otherInformers.Load() {
+		return nil, errors.New("MaxCacheAge needs the informers of the fleet: do not replace Cache.NewInformer in the cluster options, or set MaxCacheAge to 0")
+	}
 	return cl, err
+}
+
+// newGuard returns the guard of the profile's cluster, nil if there is none.
+func (c *connection) newGuard(ctx context.Context, profile *inventory.Profile) *guard {
+	options := &c.fleet.options
+	if options.Connection.MaxCacheAge <= 0 {
+		return nil
+	}
+	return newGuard(options.ClusterName(profile), options.Connection.MaxCacheAge, c.caches, log.FromContext(ctx))
+}
+
+// lastContact returns when the cluster last sent data.
+func (c *connection) lastContact() time.Time {
+	probed, sent := time.Since(c.start)-time.Duration(c.probed.Load()), c.monitor.SinceData()
+	return time.Now().Add(-min(probed, sent))
 }
 
 // watchErrorLogger returns a handler that logs errors of watches, which reflectors
@@ -176,7 +203,11 @@ func (c *connection) probe(ctx context.Context) (uid string, err error) {
 	if err != nil {
 		return "", err
 	}
-	return identity.Probe(ctx, c.monitor.Next(), server)
+	uid, err = identity.Probe(ctx, c.monitor.Next(), server)
+	if err == nil {
+		c.probed.Store(int64(time.Since(c.start)))
+	}
+	return uid, err
 }
 
 // AliveSince implements worker.Connection.

@@ -22,7 +22,8 @@ import (
 // New returns a cache.NewSharedIndexInformer that belongs to the set. Its requests
 // must pass through Transport.
 func (s *Set) New(lw cache.ListerWatcher, obj runtime.Object, resync time.Duration, indexers cache.Indexers) cache.SharedIndexInformer {
-	source, st := cache.ToListerWatcherWithContext(lw), newStream(s)
+	kind, _ := KindOf(obj, nil) // an object needs no scheme
+	source, st := cache.ToListerWatcherWithContext(lw), newStream(s, kind)
 	st.informer = cache.NewSharedIndexInformer(&cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
 			list, err := source.ListWithContext(context.WithValue(ctx, streamKey{}, st), options)

@@ -43,11 +43,13 @@ type watchBody struct {
 	cancel context.CancelFunc // of the request
 	began  time.Time
 
-	lastData atomic.Int64 // when there was data, in Unix nanoseconds
+	lastData  atomic.Int64 // when there was data, in nanoseconds since began
+	bookmarks atomic.Bool  // the API server sends bookmarks
 
-	// The set's lock guards these two.
-	opened  time.Time
-	listing bool // the initial list is not complete
+	// The set's lock guards these three.
+	opened   time.Time
+	listing  bool      // the initial list is not complete
+	complete time.Time // when it was, or when a watch without it was opened
 
 	// Read uses these.
 	initial  bool   // as listing
@@ -67,7 +69,7 @@ func (b *watchBody) Read(p []byte) (int, error) {
 		n, err := inner.Read(p)
 		if n > 0 {
 			b.received = true
-			b.lastData.Store(time.Now().UnixNano())
+			b.noteData()
 			b.observe(p[:n])
 			return n, nil
 		}
@@ -86,6 +88,7 @@ func (b *watchBody) Read(p []byte) (int, error) {
 // observe looks for the end of the initial list.
 func (b *watchBody) observe(data []byte) {
 	if !b.initial {
+		b.findBookmark(data)
 		return
 	}
 	end := []byte(metav1.InitialEventsAnnotationKey)
@@ -99,6 +102,7 @@ func (b *watchBody) observe(data []byte) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	b.listing = false
+	b.stream.completeLocked(b)
 	s.changedLocked()
 }
 
@@ -132,7 +136,7 @@ func (b *watchBody) linger() {
 	if !b.query.initial || b.initial {
 		return // the list is not complete, or there was none
 	}
-	timer := time.NewTimer(lingerTime - time.Since(time.Unix(0, b.lastData.Load())))
+	timer := time.NewTimer(lingerTime - time.Since(b.dataAt()))
 	defer timer.Stop()
 	select {
 	case <-timer.C:

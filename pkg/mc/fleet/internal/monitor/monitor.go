@@ -55,6 +55,11 @@ func (t *Transport) AliveSince(since time.Time) bool {
 	return t.start.Add(time.Duration(t.lastData.Load())).After(since)
 }
 
+// SinceData returns how long ago the cluster last sent data.
+func (t *Transport) SinceData() time.Duration {
+	return t.clock.Since(t.start) - time.Duration(t.lastData.Load())
+}
+
 // Suspect reports whether, since the last call, a connection was dropped or
 // credentials were refused (401).
 func (t *Transport) Suspect() bool { return t.suspect.Swap(false) }

@@ -47,6 +47,7 @@ type Worker struct {
 	name     multicluster.ClusterName
 	log      logr.Logger
 	throttle *Throttle // used by Run, after the previous worker's Run
+	lost     bool      // used by Run: the cluster was engaged before
 
 	ctx  context.Context // ends when the profile is removed or the fleet stops
 	stop context.CancelFunc
@@ -126,6 +127,7 @@ func (w *Worker) Run(previous *Worker) {
 		used, err := w.connectAndServe(slot)
 		retryAfter := w.ended(err)
 		if cl := w.engaged.Load(); cl != nil {
+			w.lost = true
 			w.disengage(cl)
 		}
 		priority = admission.Failed
