@@ -238,6 +238,17 @@ func TestSilentWatchDeletesNothing(t *testing.T) {
 	}
 }
 
+func TestShutdownWhileCacheIsOld(t *testing.T) {
+	g := NewWithT(t)
+	p, f := startPruner(t, g, func(o *fleet.ConnectionOptions) { o.MaxCacheAge = time.Second })
+	cl, err := f.Get(t.Context(), name(p.a))
+	g.Expect(err).NotTo(HaveOccurred())
+	outage(g, p.a, cl)
+	g.Expect(p.b.Create(configMap("new"))).To(Succeed())
+	g.Eventually(p.refused.Load).Should(BeNumerically(">", 0))
+	// The end of the test stops the manager, and checks for goroutines.
+}
+
 // inStep returns when the ConfigMaps in the cache were last known to be in step.
 func inStep(g *WithT, cl cluster.Cluster) time.Time {
 	f, known := fleet.FreshnessOf(cl, &corev1.ConfigMap{})

@@ -69,9 +69,6 @@ type connection struct {
 	caches  *informer.Set
 	config  atomic.Pointer[rest.Config]
 	wrap    transport.WrapperFunc // of NewCluster, which sets it, or nil
-	// probed is when the last probe succeeded, in nanoseconds since start.
-	probed atomic.Int64
-	start  time.Time
 	// otherInformers is set if the cluster options replace Cache.NewInformer.
 	otherInformers atomic.Bool
 
@@ -97,9 +94,8 @@ func (b *backend) newConnection(ctx context.Context, access *credentials.Access)
 		fleet: b.fleet, access: access,
 		monitor: monitor.New(next, b.fleet.options.Connection.Clock),
 		caches:  informer.NewSet(log.FromContext(ctx)),
-		start:   time.Now(),
 	}
-	c.caches.Contact = c.lastContact
+	c.monitor.OnData = c.caches.Contacted
 	c.config.Store(config)
 	return c, nil
 }
@@ -154,12 +150,6 @@ func (c *connection) newGuard(ctx context.Context, profile *inventory.Profile) *
 	return newGuard(options.ClusterName(profile), options.Connection.MaxCacheAge, c.caches, log.FromContext(ctx))
 }
 
-// lastContact returns when the cluster last sent data.
-func (c *connection) lastContact() time.Time {
-	probed, sent := time.Since(c.start)-time.Duration(c.probed.Load()), c.monitor.SinceData()
-	return time.Now().Add(-min(probed, sent))
-}
-
 // watchErrorLogger returns a handler that logs errors of watches, which reflectors
 // retry, with the logger of the cluster.
 func watchErrorLogger(logger logr.Logger) cache.WatchErrorHandlerWithContext {
@@ -205,7 +195,7 @@ func (c *connection) probe(ctx context.Context) (uid string, err error) {
 	}
 	uid, err = identity.Probe(ctx, c.monitor.Next(), server)
 	if err == nil {
-		c.probed.Store(int64(time.Since(c.start)))
+		c.caches.Contacted()
 	}
 	return uid, err
 }

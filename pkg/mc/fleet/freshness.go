@@ -23,8 +23,10 @@ type Freshness struct {
 	// event, a bookmark, the end of the initial list) and the last response of the
 	// cluster to any other request or probe, as these share a connection. On a watch
 	// that has sent a bookmark, other responses count for 2 min after its last data
-	// only. While the cluster is Degraded, or has no open watch, and for 1 s after a
-	// watch was opened again, the time stays as it is.
+	// only. After a second without data, and after a watch was opened again, there may
+	// be a backlog: what the cluster sends then counts after 1 s, when it has been
+	// silent for 50 ms, at the latest after 10 s. While the cluster is Degraded or has
+	// no open watch, the time stays as it is.
 	InStep time.Time
 
 	// WatchOpen reports whether there is a watch whose initial list is complete.

@@ -224,7 +224,9 @@ func TestSwitchesRefuseNothing(t *testing.T) {
 	var writes sync.WaitGroup
 	var done atomic.Int32
 	writes.Go(func() {
-		for i := 0; ctx.Err() == nil; i++ {
+		ticker := time.NewTicker(time.Millisecond)
+		defer ticker.Stop()
+		for ctx.Err() == nil {
 			one := cachereads.With(ctx)
 			if err := cl.GetClient().List(one, &corev1.ConfigMapList{}); err != nil && ctx.Err() == nil {
 				t.Error(err)
@@ -233,7 +235,7 @@ func TestSwitchesRefuseNothing(t *testing.T) {
 				t.Error(err)
 			}
 			done.Add(1)
-			time.Sleep(time.Millisecond)
+			<-ticker.C
 		}
 	})
 	for range 5 {
@@ -399,7 +401,7 @@ func TestNoGuardCostsNothing(t *testing.T) {
 	}
 	ctx := reconcileOf(t)
 	off := allocs(ctx, plain)
-	g.Expect(off).To(Equal(allocs(t.Context(), plain)))
+	g.Expect(off).To(BeNumerically("~", allocs(t.Context(), plain), 1))
 	g.Expect(allocs(ctx, guarded)).To(BeNumerically("<=", off+2))
 	t.Logf("%v allocations without, %v with a guard", off, allocs(ctx, guarded))
 }

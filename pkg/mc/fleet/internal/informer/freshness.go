@@ -168,22 +168,33 @@ func (s *Set) Interrupted() {
 	s.interrupted = time.Now()
 }
 
+// Contacted notes that the cluster has sent data in response to any request.
+func (s *Set) Contacted() {
+	if s != nil {
+		s.contact.note()
+	}
+}
+
 // inStepLocked returns the latest time at which the cache is known to have been in
-// step: when there was data of its open watch, or, on the same connection, a response
-// to another request. A watch that was just opened may have a backlog.
+// step: when there was data of its open watch or, on the same connection, a response
+// to another request.
 func (st *stream) inStepLocked(now time.Time) time.Time {
 	b := st.open
-	if b == nil || b.listing || !st.inStep.IsZero() && now.Sub(b.complete) < maxSettleTime {
+	if b == nil || b.listing {
 		return st.inStep
 	}
-	proof := b.dataAt()
-	if contact := st.set.Contact; contact != nil {
-		answered := contact()
-		if limit := proof.Add(bookmarkTime); b.bookmarks.Load() && answered.After(limit) {
-			answered = limit
+	proof, ok := b.data.settled(now)
+	if !ok {
+		if st.inStep.IsZero() {
+			return b.data.start // the initial list has just been completed
 		}
-		proof = later(proof, answered)
+		return st.inStep
 	}
+	contact, _ := st.set.contact.settled(now)
+	if limit := b.data.at().Add(bookmarkTime); b.bookmarks.Load() && contact.After(limit) {
+		contact = limit
+	}
+	proof = later(proof, contact)
 	if st.set.held && proof.After(st.set.heldAt) {
 		proof = st.set.heldAt // what it sends is of no use, as by an API server without storage
 	}
@@ -226,9 +237,9 @@ func (st *stream) respondedLocked() {
 
 // completeLocked notes that the watch has no initial list, or that it is complete.
 func (st *stream) completeLocked(b *watchBody) {
-	b.complete = time.Now()
+	b.data = newActivity()
 	if st.listing {
-		st.listing, st.relisted = false, b.complete
+		st.listing, st.relisted = false, b.data.start
 	}
 }
 
@@ -236,16 +247,10 @@ func (st *stream) completeLocked(b *watchBody) {
 func (st *stream) endedLocked(b *watchBody) {
 	now := time.Now()
 	st.inStep = st.inStepLocked(now)
-	if !b.listing && now.Sub(b.complete) >= maxSettleTime || st.ended.IsZero() {
+	if _, ok := b.data.settled(now); ok && !b.listing || st.ended.IsZero() {
 		st.ended = now
 	}
 }
-
-// noteData notes that the watch has sent data.
-func (b *watchBody) noteData() { b.lastData.Store(int64(time.Since(b.began))) }
-
-// dataAt returns when the watch last sent data, or was opened.
-func (b *watchBody) dataAt() time.Time { return b.began.Add(time.Duration(b.lastData.Load())) }
 
 // findBookmark looks for a bookmark, which shows that the API server sends them.
 func (b *watchBody) findBookmark(data []byte) {

@@ -58,45 +58,80 @@ func (a *api) send(text string) {
 
 const bookmark = `{"type":"BOOKMARK","object":{"kind":"ConfigMap","apiVersion":"v1","metadata":{"resourceVersion":"10"}}}`
 
+// settle is how long after a gap data counts.
+const settle = time.Second
+
+// contact makes the cluster respond every 100 ms for so long.
+func contact(set *informer.Set, during time.Duration) {
+	for end := time.Now().Add(during); time.Now().Before(end); time.Sleep(100 * time.Millisecond) {
+		set.Contacted()
+	}
+}
+
 func TestAgeOfIdleWatch(t *testing.T) {
 	run(t, func(g *WithT, a *api, set *informer.Set, _ cache.SharedIndexInformer) {
 		old, fresh := age(g, set)
 		g.Expect(old).To(Equal(time.Minute), "there was no data since the initial list")
 		g.Expect(fresh).To(BeFalse())
 
-		contact := time.Now()
-		set.Contact = func() time.Time { return contact }
+		set.Contacted()
+		time.Sleep(settle - time.Millisecond)
+		_, fresh = age(g, set)
+		g.Expect(fresh).To(BeFalse(), "there may be a backlog")
+		time.Sleep(time.Millisecond)
 		old, fresh = age(g, set)
-		g.Expect(old).To(BeZero(), "the cluster has responded to another request")
+		g.Expect(old).To(Equal(settle), "the cluster has responded to another request")
 		g.Expect(fresh).To(BeTrue())
 		time.Sleep(5 * time.Second)
-		old, fresh = age(g, set)
-		g.Expect(old).To(Equal(5 * time.Second))
-		g.Expect(fresh).To(BeTrue())
+		set.Contacted()
+		old, _ = age(g, set)
+		g.Expect(old).To(Equal(6 * time.Second))
+		time.Sleep(settle)
+		old, _ = age(g, set)
+		g.Expect(old).To(Equal(settle))
 
 		time.Sleep(time.Minute)
 		a.send(bookmark)
+		time.Sleep(settle)
 		old, fresh = age(g, set)
-		g.Expect(old).To(BeZero(), "a bookmark")
+		g.Expect(old).To(Equal(settle), "a bookmark")
 		g.Expect(fresh).To(BeTrue())
 	})
+}
+
+// A backlog arrives for as long as there is no silence.
+func TestBacklogIsAwaited(t *testing.T) {
+	for _, tc := range []struct{ backlog, want time.Duration }{{5 * time.Second, 5 * time.Second}, {time.Minute, 10 * time.Second}} {
+		run(t, func(g *WithT, a *api, set *informer.Set, _ cache.SharedIndexInformer) {
+			began := time.Now()
+			for time.Since(began) < tc.backlog {
+				a.send(bookmark)
+				time.Sleep(10 * time.Millisecond)
+				if _, fresh := age(g, set); fresh {
+					break
+				}
+			}
+			set.AwaitFresh(context.Background(), configMapKind, maxAge)
+			g.Expect(time.Since(began)).To(BeNumerically("~", tc.want, 2*time.Second))
+		})
+	}
 }
 
 func TestWatchWithoutBookmarksIsOld(t *testing.T) {
 	for _, bookmarks := range []bool{false, true} {
 		run(t, func(g *WithT, a *api, set *informer.Set, _ cache.SharedIndexInformer) {
-			set.Contact = time.Now
 			if bookmarks {
 				a.send(bookmark)
 			}
-			time.Sleep(2*time.Minute + maxAge)
+			contact(set, 2*time.Minute+maxAge)
 			_, fresh := age(g, set)
 			g.Expect(fresh).To(BeTrue())
-			time.Sleep(time.Second)
+			contact(set, time.Second)
 			_, fresh = age(g, set)
 			g.Expect(fresh).To(Equal(!bookmarks), "a watch that has sent bookmarks is silent")
 			if bookmarks {
 				a.send(bookmark)
+				contact(set, settle)
 				_, fresh = age(g, set)
 				g.Expect(fresh).To(BeTrue())
 			}
@@ -106,14 +141,13 @@ func TestWatchWithoutBookmarksIsOld(t *testing.T) {
 
 func TestAgeOfEndedWatch(t *testing.T) {
 	run(t, func(g *WithT, a *api, set *informer.Set, _ cache.SharedIndexInformer) {
-		set.Contact = time.Now
+		contact(set, settle)
+		last := time.Now().Add(-100 * time.Millisecond)
 		a.set(func() { a.down = true })
-		a.cut() // takes 50 ms
-		contact := time.Now().Add(-50 * time.Millisecond)
-		set.Contact = time.Now // responses to others say nothing
-		time.Sleep(maxAge)
+		a.cut()
+		contact(set, maxAge) // responses to others say nothing
 		old, fresh := age(g, set)
-		g.Expect(old).To(Equal(time.Since(contact)))
+		g.Expect(old).To(Equal(time.Since(last)))
 		g.Expect(fresh).To(BeFalse())
 
 		ended := make(chan time.Time, 1)
@@ -127,18 +161,18 @@ func TestAgeOfEndedWatch(t *testing.T) {
 		time.Sleep(900 * time.Millisecond)
 		_, fresh = age(g, set)
 		g.Expect(fresh).To(BeFalse(), "there may be a backlog")
-		g.Expect((<-ended).Sub(opened)).To(And(BeNumerically(">=", time.Second), BeNumerically("<", 3*time.Second)))
+		g.Expect((<-ended).Sub(opened)).To(And(BeNumerically(">=", settle), BeNumerically("<", 3*time.Second)))
 		g.Expect(a.take()).NotTo(ContainElement(HavePrefix("watchlist")))
 	})
 }
 
 func TestShortGapKeepsCacheFresh(t *testing.T) {
 	run(t, func(g *WithT, a *api, set *informer.Set, _ cache.SharedIndexInformer) {
-		set.Contact = time.Now
+		contact(set, settle)
 		for range 5 {
 			a.cut()
 			for range 20 {
-				time.Sleep(100 * time.Millisecond)
+				contact(set, 100*time.Millisecond)
 				old, fresh := age(g, set)
 				g.Expect(fresh).To(BeTrue())
 				g.Expect(old).To(BeNumerically("<", 2*time.Second))
@@ -149,10 +183,11 @@ func TestShortGapKeepsCacheFresh(t *testing.T) {
 
 func TestHeldCacheGrowsOld(t *testing.T) {
 	run(t, func(g *WithT, a *api, set *informer.Set, _ cache.SharedIndexInformer) {
-		set.Contact = time.Now
+		contact(set, settle)
 		set.Hold()
-		time.Sleep(maxAge + time.Second)
+		contact(set, maxAge)
 		a.send(bookmark)
+		contact(set, time.Second)
 		old, fresh := age(g, set)
 		g.Expect(old).To(Equal(maxAge+time.Second), "bookmarks of an API server that fails probes say nothing")
 		g.Expect(fresh).To(BeFalse())
@@ -177,7 +212,7 @@ func TestListAfterInterruption(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			run(t, func(g *WithT, a *api, set *informer.Set, _ cache.SharedIndexInformer) {
-				set.Contact = time.Now
+				contact(set, settle)
 				if tc.outage > 0 {
 					a.set(func() { a.down = true })
 					a.cut()
@@ -189,12 +224,11 @@ func TestListAfterInterruption(t *testing.T) {
 				} else {
 					a.cut()
 				}
-				time.Sleep(5 * time.Second) // a reflector waits after an error
-				synctest.Wait()
+				contact(set, 5*time.Second) // a reflector waits after an error
 				old, fresh := age(g, set)
-				g.Expect(old).To(BeZero())
+				g.Expect(old).To(BeNumerically("<=", 100*time.Millisecond))
 				g.Expect(fresh).To(Equal(!tc.waits))
-				time.Sleep(maxAge)
+				contact(set, maxAge)
 				_, fresh = age(g, set)
 				g.Expect(fresh).To(BeTrue())
 			})
@@ -220,10 +254,9 @@ func TestFirstListIsFresh(t *testing.T) {
 			g.Expect(known).To(BeTrue())
 			g.Expect(f.InStep).To(Equal(time.Now()))
 			g.Expect(f.FreshFor >= 0).To(Equal(!engagedAgain), fmt.Sprint(f))
-			time.Sleep(maxAge)
-			set.Contact = time.Now
+			contact(set, maxAge)
 			f, _ = set.Freshness(kind, maxAge)
-			g.Expect(f.FreshFor).To(Equal(maxAge))
+			g.Expect(f.FreshFor).To(Equal(maxAge - 100*time.Millisecond))
 			stop()
 		})
 	}

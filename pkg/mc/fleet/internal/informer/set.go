@@ -32,10 +32,8 @@ var errHeld = errors.New("the cluster does not respond")
 // Set has the informers of one cluster. Its methods may be called concurrently. A
 // nil Set is one without informers.
 type Set struct {
-	log logr.Logger
-	// Contact returns when the cluster last sent data in response to any request. It is
-	// set before the first informer is made. Optional.
-	Contact func() time.Time
+	log     logr.Logger
+	contact *activity // all data of the cluster
 
 	mu      sync.Mutex // guards what follows, and the state of all streams
 	streams []*stream
@@ -52,7 +50,7 @@ type Set struct {
 
 // NewSet returns an empty set.
 func NewSet(logger logr.Logger) *Set {
-	return &Set{log: logger, resumed: make(chan struct{}), changed: make(chan struct{})}
+	return &Set{log: logger, contact: newActivity(), resumed: make(chan struct{}), changed: make(chan struct{})}
 }
 
 // stream is what an informer reads from the cluster. The set's lock guards it, but
@@ -75,7 +73,7 @@ type stream struct {
 	checked   int         // the losses after which the cluster's version was compared
 
 	inStep    time.Time     // when the cache is known to have been in step, by watches that have ended
-	ended     time.Time     // when the last watch ended that had no backlog
+	ended     time.Time     // when the last watch ended whose data counted
 	responded time.Time     // when there was a response after that
 	listing   bool          // the last list is not complete
 	relisted  time.Time     // when the last list was sent or, later, complete
@@ -276,7 +274,7 @@ func (st *stream) unsettledLocked(now time.Time) time.Duration {
 	case st.open == nil || st.open.listing:
 		return time.Hour // until it changes
 	}
-	quiet := st.open.dataAt().Add(settleTime)
+	quiet := st.open.data.at().Add(settleTime)
 	if limit := st.open.opened.Add(maxSettleTime); quiet.After(limit) {
 		quiet = limit
 	}

@@ -245,7 +245,7 @@ func (st *stream) opened(body *watchBody) {
 	st.set.mu.Lock()
 	defer st.set.mu.Unlock()
 	body.opened, body.listing = now, body.initial
-	body.noteData()
+	body.data = newActivity()
 	body.bookmarks.Store(false)
 	if !body.listing {
 		st.completeLocked(body)

@@ -43,13 +43,12 @@ type watchBody struct {
 	cancel context.CancelFunc // of the request
 	began  time.Time
 
-	lastData  atomic.Int64 // when there was data, in nanoseconds since began
-	bookmarks atomic.Bool  // the API server sends bookmarks
+	bookmarks atomic.Bool // the API server sends bookmarks
 
-	// The set's lock guards these three.
-	opened   time.Time
-	listing  bool      // the initial list is not complete
-	complete time.Time // when it was, or when a watch without it was opened
+	// The set's lock guards these three. Read uses data without it, and replaces it.
+	opened  time.Time
+	listing bool      // the initial list is not complete
+	data    *activity // since that was complete or, before, since the watch was opened
 
 	// Read uses these.
 	initial  bool   // as listing
@@ -69,7 +68,7 @@ func (b *watchBody) Read(p []byte) (int, error) {
 		n, err := inner.Read(p)
 		if n > 0 {
 			b.received = true
-			b.noteData()
+			b.data.note()
 			b.observe(p[:n])
 			return n, nil
 		}
@@ -136,7 +135,7 @@ func (b *watchBody) linger() {
 	if !b.query.initial || b.initial {
 		return // the list is not complete, or there was none
 	}
-	timer := time.NewTimer(lingerTime - time.Since(b.dataAt()))
+	timer := time.NewTimer(lingerTime - time.Since(b.data.at()))
 	defer timer.Stop()
 	select {
 	case <-timer.C:

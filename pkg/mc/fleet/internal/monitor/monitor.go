@@ -21,6 +21,10 @@ var ErrDisengaged = errors.New("the cluster has been disengaged")
 // Transport notes when a cluster last sent data, whether a connection was dropped or
 // the credentials were refused, and how many watches are open.
 type Transport struct {
+	// OnData is called when the cluster has sent data, from many goroutines. It is set
+	// before the first request. Optional.
+	OnData func()
+
 	next  atomic.Pointer[http.RoundTripper]
 	clock clock.PassiveClock
 	// start is what lastData counts from, by the monotonic clock.
@@ -53,11 +57,6 @@ func (t *Transport) Close() { t.closed.Store(true) }
 // AliveSince reports whether the cluster has sent data since that time.
 func (t *Transport) AliveSince(since time.Time) bool {
 	return t.start.Add(time.Duration(t.lastData.Load())).After(since)
-}
-
-// SinceData returns how long ago the cluster last sent data.
-func (t *Transport) SinceData() time.Duration {
-	return t.clock.Since(t.start) - time.Duration(t.lastData.Load())
 }
 
 // Suspect reports whether, since the last call, a connection was dropped or
@@ -97,7 +96,12 @@ func (t *Transport) RoundTrip(request *http.Request) (*http.Response, error) {
 	return response, nil
 }
 
-func (t *Transport) noteData() { t.lastData.Store(int64(t.clock.Since(t.start))) }
+func (t *Transport) noteData() {
+	t.lastData.Store(int64(t.clock.Since(t.start)))
+	if t.OnData != nil {
+		t.OnData()
+	}
+}
 
 func isWatch(request *http.Request) bool {
 	watch := request.URL.Query().Get("watch")
