@@ -26,7 +26,7 @@ import (
 )
 
 // maxCacheAge is the MaxCacheAge in these tests.
-const maxCacheAge = 2 * time.Second
+const maxCacheAge = 4 * time.Second
 
 // pruner deletes what it does not find in the cache of cluster a: ConfigMaps in
 // cluster b, and Secrets in a.
@@ -182,7 +182,12 @@ func TestAccidentDeletesNothing(t *testing.T) {
 					g.Eventually(p.deleted).Should(BeTrue(), "the accident")
 					return
 				}
-				g.Eventually(p.refused.Load).Should(BeNumerically(">", 0))
+				cl, err := f.Get(t.Context(), name(p.a))
+				g.Expect(err).NotTo(HaveOccurred())
+				g.Eventually(func() time.Duration { return time.Since(inStep(g, cl)) }).Should(BeNumerically("<", maxCacheAge/2), "the empty cache is in step")
+				missing := p.missing.Load()
+				g.Eventually(func() int32 { p.reconcileAgain("web"); return p.missing.Load() }).Should(BeNumerically(">", missing+1))
+				g.Expect(p.refused.Load()).To(BeNumerically(">", 0))
 				found := p.found.Load()
 				g.Expect(p.a.Create(configMap("web"))).To(Succeed())
 				g.Eventually(p.found.Load).Should(BeNumerically(">", found), "it is reconciled again when the cache is fresh")
