@@ -54,7 +54,6 @@ func TestCorrelationKeys(t *testing.T) {
 func TestTrustDomain(t *testing.T) {
 	g := NewWithT(t)
 	ctx, cancel := context.WithCancel(t.Context())
-	var all []*Profile
 	source := func(names ...string) Source {
 		return SourceFunc(func(ctx context.Context, sink Sink) error {
 			for _, name := range names {
@@ -65,12 +64,20 @@ func TestTrustDomain(t *testing.T) {
 			return nil
 		})
 	}
-	sink := SinkFuncs{PutFunc: func(p *Profile) { all = append(all, p) }, SyncedFunc: cancel}
+	sink := untilSynced{newStore(), cancel}
 	g.Expect(Merge(Rename(source("a", "b"), Prefix("x#")), source("c")).Run(ctx, sink)).To(Succeed())
 	domains := map[string]string{}
-	for _, p := range all {
+	for _, p := range sink.profiles {
 		domains[OriginalKey(p).Name] = TrustDomain(p)
 	}
 	g.Expect(domains["a"]).To(Equal(domains["b"]))
 	g.Expect(domains["a"]).NotTo(Equal(domains["c"]))
 }
+
+// untilSynced is a store that calls a function when it is synced.
+type untilSynced struct {
+	*store
+	call func()
+}
+
+func (s untilSynced) Synced() { s.call() }

@@ -16,7 +16,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"pgregory.net/rapid"
 	"sigs.k8s.io/cluster-inventory-api/apis/v1alpha1"
-
 )
 
 // script is a source that executes steps, one after the other. Each run begins

@@ -138,6 +138,7 @@ type mcController[request mcreconcile.ClusterAware[request]] struct {
 	capped       bool              // maxPerCluster is in effect
 	awaited      []sources.Awaited // whose end Start waits for
 	parked       parked[request]
+	waiting      waiting[request]
 	// clusters is the queue if it is a clusterQueue. It is set before queue.
 	clusters clusterQueue[request]
 	// addFromSource is how sources enqueue.
@@ -323,7 +324,9 @@ func (c *mcController[request]) disengageLocked(e *engagement[request]) {
 	if c.clusters != nil {
 		c.clusters.Drop(e.name)
 	}
-	c.parked.drop(func(req request) bool { return req.Cluster() == e.name })
+	ofCluster := func(req request) bool { return req.Cluster() == e.name }
+	c.parked.drop(ofCluster)
+	c.waiting.drop(ofCluster)
 	for _, watcher := range c.watchers {
 		watcher.ClusterDisengaged(e.name, e.cluster)
 	}
@@ -341,6 +344,7 @@ func (c *mcController[request]) stop() {
 	for _, e := range c.engagements {
 		c.disengageLocked(e)
 	}
+	c.waiting.drop(func(request) bool { return true })
 }
 
 // dropped reports whether the cluster of a request was disengaged since a worker

@@ -26,7 +26,7 @@ var (
 	clustersDesc = prometheus.NewDesc("rollcall_controller_clusters",
 		"Number of clusters that the controller is engaged with.", []string{"controller"}, nil)
 	parkedDesc = prometheus.NewDesc("rollcall_controller_parked_requests",
-		"Number of requests held because their cluster is not engaged.", []string{"controller"}, nil)
+		"Number of requests held because a cluster is not engaged or a cache is too old.", []string{"controller"}, nil)
 	unsyncedDesc = prometheus.NewDesc("rollcall_controller_cluster_unsynced_sources",
 		"Number of sources that have not synced in a cluster, if not zero.", []string{"controller", "cluster"}, nil)
 	depthDesc = prometheus.NewDesc("rollcall_controller_cluster_depth",
@@ -154,5 +154,5 @@ func (c *mcController[request]) controllerName() string { return c.name }
 func (c *mcController[request]) parkedRequests() int {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
-	return len(c.parked.until)
+	return len(c.parked.until) + len(c.waiting.until)
 }

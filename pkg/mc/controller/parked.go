@@ -96,11 +96,11 @@ func (c *mcController[request]) park(req request, of *engagement[request], until
 	return c.parked.add(req, until)
 }
 
-// unpark removes a request that a worker has got, for whatever reason. It is
-// parked again if it still needs a cluster.
+// unpark removes a request that a worker has got, for whatever reason, from those
+// that wait. It is added again if it still needs a cluster or a fresh cache.
 func (c *mcController[request]) unpark(req request) {
 	c.mu.RLock()
-	waits := c.parked.has(req)
+	waits := c.parked.has(req) || c.waiting.has(req)
 	c.mu.RUnlock()
 	if !waits {
 		return
@@ -108,4 +108,5 @@ func (c *mcController[request]) unpark(req request) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.parked.remove(req)
+	c.waiting.remove(req)
 }

@@ -12,13 +12,15 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	mccontext "github.com/rollcall-dev/rollcall/pkg/mc/context"
+	"github.com/rollcall-dev/rollcall/pkg/mc/internal/cachereads"
 	"github.com/rollcall-dev/rollcall/pkg/mc/internal/parking"
 	"github.com/rollcall-dev/rollcall/pkg/mc/multicluster"
 	mcreconcile "github.com/rollcall-dev/rollcall/pkg/mc/reconcile"
 )
 
-// clusterReconciler puts the cluster's name into the context of each reconcile
-// and ends that context when the cluster is disengaged.
+// clusterReconciler puts the cluster's name into the context of each reconcile, and
+// a recorder of the caches that are read, and ends that context when the cluster is
+// disengaged.
 type clusterReconciler[request mcreconcile.ClusterAware[request]] struct {
 	controller *mcController[request]
 	reconciler reconcile.TypedReconciler[request]
@@ -26,7 +28,7 @@ type clusterReconciler[request mcreconcile.ClusterAware[request]] struct {
 
 func (r *clusterReconciler[request]) Reconcile(ctx context.Context, req request) (reconcile.Result, error) {
 	r.controller.unpark(req)
-	ctx = mccontext.WithCluster(ctx, req.Cluster())
+	ctx = cachereads.With(mccontext.WithCluster(ctx, req.Cluster()))
 	e, synced := r.controller.engagement(req.Cluster())
 	ctx = parking.With(ctx, func(until multicluster.ClusterName) bool {
 		return r.controller.park(req, e, until)
@@ -37,7 +39,7 @@ func (r *clusterReconciler[request]) Reconcile(ctx context.Context, req request)
 		}
 		// The local cluster, or one that the controller is not engaged with: the
 		// reconciler decides.
-		return r.reconciler.Reconcile(ctx, req)
+		return r.reconcile(ctx, req, nil)
 	}
 	defer e.shared.BeginWork()()
 	if e.ctx.Err() != nil {
@@ -53,7 +55,7 @@ func (r *clusterReconciler[request]) Reconcile(ctx context.Context, req request)
 	defer cancel(nil)
 	defer context.AfterFunc(e.ctx, func() { cancel(fmt.Errorf("cluster %q was disengaged", e.name)) })()
 
-	result, err := r.reconciler.Reconcile(ctx, req)
+	result, err := r.reconcile(ctx, req, e)
 	if e.ctx.Err() != nil {
 		// Nothing is requeued. If the cluster is engaged again, its first listing
 		// enqueues the object again.
@@ -61,6 +63,17 @@ func (r *clusterReconciler[request]) Reconcile(ctx context.Context, req request)
 			log.FromContext(ctx).V(1).Info("Cluster disengaged during reconcile", "error", err.Error())
 		}
 		return reconcile.Result{}, nil
+	}
+	return result, err
+}
+
+// reconcile reconciles the request. If a cache was too old for it, it is enqueued
+// again when the cache is fresh.
+func (r *clusterReconciler[request]) reconcile(ctx context.Context, req request, e *engagement[request]) (reconcile.Result, error) {
+	result, err := r.reconciler.Reconcile(ctx, req)
+	if fresh, ok := cachereads.Fresh(err); ok {
+		log.FromContext(ctx).V(1).Info("Reconcile waits for a cache", "error", err.Error())
+		return r.controller.await(req, e, fresh), nil
 	}
 	return result, err
 }

@@ -96,6 +96,7 @@ func (b *backend) newConnection(ctx context.Context, access *credentials.Access)
 		monitor: monitor.New(next, b.fleet.options.Connection.Clock),
 		caches:  informer.NewSet(log.FromContext(ctx)),
 	}
+	c.monitor.OnData = c.caches.Contacted
 	c.config.Store(config)
 	return c, nil
 }
@@ -120,9 +121,13 @@ func (c *connection) NewCluster(ctx context.Context, profile *inventory.Profile)
 	if options.ClusterOptionsFor != nil {
 		opts = append(opts, options.ClusterOptionsFor(profile)...)
 	}
+	guard := c.newGuard(ctx, profile)
 	opts = append(opts, func(o *cluster.Options) {
 		if reflect.ValueOf(o.Cache.NewInformer).Pointer() != reflect.ValueOf(c.caches.New).Pointer() {
 			c.otherInformers.Store(true)
+		}
+		if guard != nil {
+			guard.apply(o)
 		}
 	})
 	before := *config
@@ -131,7 +136,19 @@ func (c *connection) NewCluster(ctx context.Context, profile *inventory.Profile)
 	if c.wrap, changed = addedWrapper(&before, config, cl); changed != nil {
 		return nil, changed
 	}
+	if guard != nil && c.otherInformers.Load() {
+		return nil, errors.New("MaxCacheAge needs the informers of the fleet: do not replace Cache.NewInformer in the cluster options, or set MaxCacheAge to 0")
+	}
 	return cl, err
+}
+
+// newGuard returns the guard of the profile's cluster, nil if there is none.
+func (c *connection) newGuard(ctx context.Context, profile *inventory.Profile) *guard {
+	options := &c.fleet.options
+	if options.Connection.MaxCacheAge <= 0 {
+		return nil
+	}
+	return newGuard(options.ClusterName(profile), options.Connection.MaxCacheAge, c.caches, log.FromContext(ctx))
 }
 
 // watchErrorLogger returns a handler that logs errors of watches, which reflectors
@@ -177,7 +194,11 @@ func (c *connection) probe(ctx context.Context) (uid string, err error) {
 	if err != nil {
 		return "", err
 	}
-	return identity.Probe(ctx, c.monitor.Next(), server)
+	uid, err = identity.Probe(ctx, c.monitor.Next(), server)
+	if err == nil {
+		c.caches.Contacted()
+	}
+	return uid, err
 }
 
 // AliveSince implements worker.Connection.

@@ -20,7 +20,9 @@
 // # Usage
 //
 //   - [Fleet.Get] returns an engaged cluster, and [ProfileFrom] its profile.
-//   - [FreshnessOf] returns which caches of a cluster are behind it.
+//   - [FreshnessOf] returns since when a cache is known to be in step, [Behind] which
+//     caches of a cluster are not, and ConnectionOptions.MaxCacheAge refuses to create
+//     and to delete because of one that is too old.
 //   - [Fleet.Status], [Fleet.StatusHandler] and the metrics rollcall_fleet_* show the
 //     state of each cluster.
 //   - [Fleet.ReadyCheck] is a check for the manager's readiness probe.

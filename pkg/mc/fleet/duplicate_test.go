@@ -10,12 +10,10 @@ import (
 
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
-	"sigs.k8s.io/cluster-inventory-api/apis/v1alpha1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	"github.com/rollcall-dev/rollcall/pkg/inventory"
 	mcbuilder "github.com/rollcall-dev/rollcall/pkg/mc/builder"
 	"github.com/rollcall-dev/rollcall/pkg/mc/fleet"
 	mcmanager "github.com/rollcall-dev/rollcall/pkg/mc/manager"
@@ -24,14 +22,15 @@ import (
 	mcreconcile "github.com/rollcall-dev/rollcall/pkg/mc/reconcile"
 )
 
-// When the profile in use is removed, its cluster is reconciled under the name of
-// the alternate after all reconciles under the name before have returned.
-func TestAlternateTakesOver(t *testing.T) {
+// When the profile in use is removed, its cluster is reconciled under the name of a
+// profile whose author is not trusted with its name, after all reconciles under the
+// first name have returned.
+func TestDuplicateTakesOver(t *testing.T) {
 	g := NewWithT(t)
 	c := mctest.New(t)
 	g.Expect(c.Create(configMap("one"))).To(Succeed())
 	source := newFakeSource()
-	f, err := fleet.New(fleet.Options{Source: inventory.Dedupe(source), Credentials: newFakeMethod(c)})
+	f, err := fleet.New(fleet.Options{Source: source, Credentials: newFakeMethod(c)})
 	g.Expect(err).NotTo(HaveOccurred())
 	mgr, err := mcmanager.New(c.Config(), f, mctest.ManagerOptions())
 	g.Expect(err).NotTo(HaveOccurred())
@@ -47,17 +46,13 @@ func TestAlternateTakesOver(t *testing.T) {
 			return reconcile.Result{}, nil
 		}))).To(Succeed())
 	mctest.StartManager(t, mgr)
-	for _, name := range []string{"a", "b"} {
-		p := profile(name, c.Config().Host)
-		p.Status.Properties = []v1alpha1.Property{{Name: inventory.PropertyClusterID, Value: string(c.UID())}}
-		source.put(p)
-	}
+	source.put(profile("a", c.Config().Host), member("other", "b", c.Config().Host, ""))
 	g.Eventually(began).Should(Receive(Equal(multicluster.ClusterName("fleet/a"))))
 	source.remove("a")
 	g.Eventually(func() []fleet.ClusterStatus { return f.Status() }).Should(ContainElement(And(
-		HaveField("Name", multicluster.ClusterName("fleet/b")), HaveField("Reason", fleet.DuplicateCluster))))
+		HaveField("Name", multicluster.ClusterName("other/b")), HaveField("State", fleet.Connecting), HaveField("Reason", fleet.DuplicateCluster))))
 	g.Consistently(began).WithTimeout(100 * time.Millisecond).ShouldNot(Receive())
 	close(resume)
-	g.Eventually(began).Should(Receive(Equal(multicluster.ClusterName("fleet/b"))))
+	g.Eventually(began).Should(Receive(Equal(multicluster.ClusterName("other/b"))))
 	g.Expect(f.Status()).To(HaveLen(1))
 }

@@ -83,7 +83,7 @@ type ConnectionOptions struct {
 	// ClusterOptions are options of controller-runtime clusters, for all clusters.
 	// By default a cluster has the Scheme of the manager that runs the fleet. If
 	// one replaces Cache.NewInformer, the fleet does not keep the caches in step (see
-	// FreshnessOf), and stopped watches are not drained.
+	// Behind), and stopped watches are not drained.
 	ClusterOptions []cluster.Option
 
 	// ClusterOptionsFor returns options for the cluster of one profile. They are
@@ -117,6 +117,28 @@ type ConnectionOptions struct {
 
 	// Probe configures the health probes of engaged clusters.
 	Probe ProbeOptions
+
+	// MaxCacheAge makes the client of each cluster refuse to create and to delete
+	// (Create, Delete, DeleteAllOf and evictions) if the same Reconcile has read, in
+	// any cluster of the fleet, a cache that was last known to be in step longer ago
+	// (see Freshness), then or now. The same applies for as long as MaxCacheAge after
+	// a cache was filled by a new list because the connection was lost, the cluster
+	// was engaged again, or it was restored from a backup. The error is a
+	// StaleCacheError. Updates, patches and Apply are not refused: resource versions
+	// protect them, if they are used.
+	//
+	// Reads count that the context of a Reconcile of this runtime, or one made from
+	// it, was passed to. Without such a context, a client refuses if a cache of its own
+	// cluster that was read in this way is too old. Reads of the API server never
+	// count.
+	//
+	// An idle watch is known to be in step by probes. So with less than
+	// 3 × Probe.Interval + Probe.Timeout (35 s by default), or less than 2 min without
+	// probes, writes are also refused from time to time for seconds while nothing is
+	// wrong. It cannot be used with a Connector, or with ClusterOptions that replace
+	// Cache.NewInformer, which is an error of that cluster. 0, the default, or less:
+	// nothing is refused.
+	MaxCacheAge time.Duration
 
 	// MinBackoff and MaxBackoff bound the delay after a failed attempt, which
 	// doubles each time, with 20 % jitter; a cluster that is too busy (429) can ask for
@@ -179,6 +201,9 @@ func (o *Options) complete() error {
 	}
 	if (o.Credentials == nil) == (o.Connector == nil) {
 		return errors.New("fleet: must specify either Options.Credentials or Options.Connector")
+	}
+	if o.Connector != nil && o.Connection.MaxCacheAge > 0 {
+		return errors.New("fleet: MaxCacheAge cannot be used with a Connector, whose caches are not known: set it to 0")
 	}
 	if o.ClusterName == nil {
 		o.ClusterName = func(profile *inventory.Profile) multicluster.ClusterName {

@@ -43,9 +43,9 @@ func (env *testEnv) ready(g *WithT, health ...bool) {
 }
 
 func behind(cl cluster.Cluster) []string {
-	freshness, _ := fleet.FreshnessOf(cl)
+	all, _ := fleet.Behind(cl)
 	resources := []string{}
-	for _, stale := range freshness.Behind {
+	for _, stale := range all {
 		resources = append(resources, stale.Resource)
 	}
 	return resources
@@ -84,14 +84,16 @@ func TestReadyCachesAreInStep(t *testing.T) {
 	}
 }
 
-func TestFreshnessOfOtherInformers(t *testing.T) {
+func TestBehindWithOtherInformers(t *testing.T) {
 	g := NewWithT(t)
 	_, cl := engaged(t, g, mctest.New(t), func(o *fleet.Options) {
 		o.Connection.ClusterOptions = append(o.Connection.ClusterOptions, func(o *cluster.Options) {
 			o.Cache.NewInformer = toolscache.NewSharedIndexInformer
 		})
 	})
-	_, known := fleet.FreshnessOf(cl)
+	_, known := fleet.Behind(cl)
+	g.Expect(known).To(BeFalse())
+	_, known = fleet.FreshnessOf(cl, &corev1.ConfigMap{})
 	g.Expect(known).To(BeFalse())
 }
 

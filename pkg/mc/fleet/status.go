@@ -61,7 +61,7 @@ type ClusterStatus struct {
 	// LastError is the last error since the cluster was Ready, or "". For a
 	// duplicate it names the profile whose cluster has the name; with
 	// AccessUpdateFailed, it is why the new access cannot be used; with Engaged, it
-	// names the caches that are behind the cluster (see FreshnessOf).
+	// names the caches that are behind the cluster (see Behind).
 	LastError string `json:"lastError,omitempty"`
 	// AccessError is why the profile's latest access cannot be used, while the cluster
 	// keeps its current connection; see AccessUpdateFailed. It is set for clusters

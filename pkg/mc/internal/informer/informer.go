@@ -22,7 +22,8 @@ import (
 // New returns a cache.NewSharedIndexInformer that belongs to the set. Its requests
 // must pass through Transport.
 func (s *Set) New(lw cache.ListerWatcher, obj runtime.Object, resync time.Duration, indexers cache.Indexers) cache.SharedIndexInformer {
-	st := newStream(s)
+	kind, _ := KindOf(obj, nil) // an object needs no scheme
+	st := newStream(s, kind)
 	st.informer = cache.NewSharedIndexInformer(st.listWatch(lw), obj, resync, indexers)
 	s.add(st)
 	return &reporting{SharedIndexInformer: st.informer, stream: st}
@@ -34,7 +35,8 @@ type NewInformerFunc = func(cache.ListerWatcher, runtime.Object, time.Duration, 
 // With returns a function like New whose informers are those of another function.
 func (s *Set) With(newInformer NewInformerFunc) NewInformerFunc {
 	return func(lw cache.ListerWatcher, obj runtime.Object, resync time.Duration, indexers cache.Indexers) cache.SharedIndexInformer {
-		st := newStream(s)
+		kind, _ := KindOf(obj, nil)
+		st := newStream(s, kind)
 		st.informer = newInformer(st.listWatch(lw), obj, resync, indexers)
 		s.add(st)
 		return st.informer

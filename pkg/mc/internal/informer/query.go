@@ -41,6 +41,9 @@ func newQuery(request *http.Request) *query {
 // resumes reports whether the response must not be older than a resource version.
 func (q *query) resumes() bool { return q.version != "" && q.version != "0" }
 
+// lists reports whether the response replaces the content of a cache.
+func (q *query) lists() bool { return q.initial || !q.watch && !q.page }
+
 // splitPath splits the path of a collection into that of the API server and the
 // name of the resource with its group.
 func splitPath(path string) (root, resource string) {

@@ -39,6 +39,9 @@ type versionCheck struct {
 func (st *stream) compare(q *query, next http.RoundTripper) error {
 	s := st.set
 	s.mu.Lock()
+	if q.lists() {
+		st.listSentLocked()
+	}
 	losses, relist := s.losses, st.relist
 	if !q.resumes() {
 		if !q.page {

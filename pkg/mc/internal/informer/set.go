@@ -32,7 +32,8 @@ var errHeld = errors.New("the cluster does not respond")
 // Set has the informers of one cluster. Its methods may be called concurrently. A
 // nil Set is one without informers.
 type Set struct {
-	log logr.Logger
+	log     logr.Logger
+	contact *activity // all data of the cluster
 
 	mu      sync.Mutex // guards what follows, and the state of all streams
 	streams []*stream
@@ -42,20 +43,22 @@ type Set struct {
 	changed chan struct{} // closed when a stream has changed, and replaced
 	// losses counts the connections lost, each of which may lead to a restored
 	// cluster. latest is the last request that asked for the cluster's version.
-	losses int
-	latest *versionCheck
+	losses      int
+	latest      *versionCheck
+	interrupted time.Time // zero if this is the first engagement
 }
 
 // NewSet returns an empty set.
 func NewSet(logger logr.Logger) *Set {
-	return &Set{log: logger, resumed: make(chan struct{}), changed: make(chan struct{})}
+	return &Set{log: logger, contact: newActivity(), resumed: make(chan struct{}), changed: make(chan struct{})}
 }
 
 // stream is what an informer reads from the cluster. The set's lock guards it, but
-// for the first two fields.
+// for the first three fields.
 type stream struct {
 	set      *Set
 	informer cache.SharedIndexInformer
+	kind     Kind
 
 	resource  string      // as in URLs, with its group; "" before the first request
 	open      *watchBody  // the watch, nil if there is none
@@ -68,11 +71,18 @@ type stream struct {
 	short     int         // how many watches in a row have ended at once
 	relist    bool        // what the cache has is of no use for watches
 	checked   int         // the losses after which the cluster's version was compared
+
+	inStep    time.Time     // when the cache is known to have been in step, by watches that have ended
+	ended     time.Time     // when the last watch ended whose data counted
+	responded time.Time     // when there was a response after that
+	listing   bool          // the last list is not complete
+	relisted  time.Time     // when the last list was sent or, later, complete
+	gap       time.Duration // for how long the cache was not in step before it
 }
 
 type streamKey struct{}
 
-func newStream(s *Set) *stream { return &stream{set: s, since: time.Now()} }
+func newStream(s *Set, kind Kind) *stream { return &stream{set: s, kind: kind, since: time.Now()} }
 
 func (s *Set) add(st *stream) {
 	s.mu.Lock()
@@ -264,7 +274,7 @@ func (st *stream) unsettledLocked(now time.Time) time.Duration {
 	case st.open == nil || st.open.listing:
 		return time.Hour // until it changes
 	}
-	quiet := time.Unix(0, st.open.lastData.Load()).Add(settleTime)
+	quiet := st.open.data.at().Add(settleTime)
 	if limit := st.open.opened.Add(maxSettleTime); quiet.After(limit) {
 		quiet = limit
 	}

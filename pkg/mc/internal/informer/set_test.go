@@ -46,6 +46,7 @@ type api struct {
 	status   map[string]int // of all responses, by resource
 	down     bool
 	closing  bool   // watches end at once
+	expired  bool   // no watch can continue
 	delay    string // Retry-After of errors
 	requests []string
 	bodies   []*io.PipeWriter
@@ -86,6 +87,9 @@ func (a *api) RoundTrip(r *http.Request) (*http.Response, error) {
 	if verb == "list" || verb == "ask" {
 		text := fmt.Sprintf(`{"kind":"List","apiVersion":"v1","metadata":{"resourceVersion":"%d"},"items":[%s]}`, version, object)
 		return response(r, http.StatusOK, io.NopCloser(strings.NewReader(text))), nil
+	}
+	if a.expired && verb == "watch" {
+		return status(http.StatusGone, metav1.StatusReasonExpired, "too old resource version")
 	}
 	if a.closing {
 		return response(r, http.StatusOK, io.NopCloser(strings.NewReader(""))), nil

@@ -202,6 +202,9 @@ func (st *stream) attempted(response *http.Response, failure error, answered boo
 	s.mu.Lock()
 	before, resource := st.err, st.resource
 	st.err, st.answered = failure, failure != nil && answered
+	if failure == nil {
+		st.respondedLocked()
+	}
 	switch {
 	case !answered:
 		s.losses++
@@ -224,7 +227,11 @@ func (st *stream) opened(body *watchBody) {
 	st.set.mu.Lock()
 	defer st.set.mu.Unlock()
 	body.opened, body.listing = now, body.initial
-	body.lastData.Store(now.UnixNano())
+	body.data = newActivity()
+	body.bookmarks.Store(false)
+	if !body.listing {
+		st.completeLocked(body)
+	}
 	st.open, st.err, st.answered = body, nil, false
 	if st.relist {
 		body.interrupt() // the cluster was found to be restored in the meantime
@@ -241,6 +248,7 @@ func (st *stream) closed(body *watchBody, lost bool) {
 		s.losses++
 	}
 	if st.open == body {
+		st.endedLocked(body)
 		st.open, st.since = nil, time.Now()
 		switch {
 		case st.since.Sub(body.opened) >= shortWatch:

@@ -42,11 +42,12 @@ type watchBody struct {
 	next   http.RoundTripper
 	began  time.Time
 
-	lastData atomic.Int64 // when there was data, in Unix nanoseconds
+	bookmarks atomic.Bool // the API server sends bookmarks
 
-	// The set's lock guards these two.
+	// The set's lock guards these three. Read uses data without it, and replaces it.
 	opened  time.Time
-	listing bool // the initial list is not complete
+	listing bool      // the initial list is not complete
+	data    *activity // since that was complete or, before, since the watch was opened
 
 	// Read uses these.
 	initial  bool   // as listing
@@ -69,7 +70,7 @@ func (b *watchBody) Read(p []byte) (int, error) {
 		n, err := inner.Read(p)
 		if n > 0 {
 			b.received = true
-			b.lastData.Store(time.Now().UnixNano())
+			b.data.note()
 			b.observe(p[:n])
 			return n, nil
 		}
@@ -88,6 +89,7 @@ func (b *watchBody) Read(p []byte) (int, error) {
 // observe looks for the end of the initial list.
 func (b *watchBody) observe(data []byte) {
 	if !b.initial {
+		b.findBookmark(data)
 		return
 	}
 	end := []byte(metav1.InitialEventsAnnotationKey)
@@ -101,6 +103,7 @@ func (b *watchBody) observe(data []byte) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	b.listing = false
+	b.stream.completeLocked(b)
 	s.changedLocked()
 }
 
@@ -161,7 +164,7 @@ func (b *watchBody) linger() {
 	if !b.query.initial || b.initial {
 		return // the list is not complete, or there was none
 	}
-	timer := time.NewTimer(lingerTime - time.Since(time.Unix(0, b.lastData.Load())))
+	timer := time.NewTimer(lingerTime - time.Since(b.data.at()))
 	defer timer.Stop()
 	select {
 	case <-timer.C:

@@ -21,6 +21,10 @@ var ErrDisengaged = errors.New("the cluster has been disengaged")
 // Transport notes when a cluster last sent data, whether a connection was dropped or
 // the credentials were refused, and how many watches are open.
 type Transport struct {
+	// OnData is called when the cluster has sent data, from many goroutines. It is set
+	// before the first request. Optional.
+	OnData func()
+
 	next  atomic.Pointer[http.RoundTripper]
 	clock clock.PassiveClock
 	// start is what lastData counts from, by the monotonic clock.
@@ -92,7 +96,12 @@ func (t *Transport) RoundTrip(request *http.Request) (*http.Response, error) {
 	return response, nil
 }
 
-func (t *Transport) noteData() { t.lastData.Store(int64(t.clock.Since(t.start))) }
+func (t *Transport) noteData() {
+	t.lastData.Store(int64(t.clock.Since(t.start)))
+	if t.OnData != nil {
+		t.OnData()
+	}
+}
 
 func isWatch(request *http.Request) bool {
 	watch := request.URL.Query().Get("watch")

@@ -102,6 +102,9 @@ func (w *Worker) connect(a *attempt, slot *admission.Slot) (*Cluster, error) {
 	if err != nil {
 		return nil, withReason(ResolveFailed, withCause(a.ctx, err))
 	}
+	if w.lost {
+		conn.Informers().Interrupted()
+	}
 	w.setConnection(conn, "")
 	w.setReason(CheckingIdentity)
 	id, err := w.identify(a.ctx, a.profile, conn)

@@ -54,6 +54,7 @@ type Worker struct {
 	standby  bool // the name is that of another worker, so it engages nothing
 	log      logr.Logger
 	throttle *Throttle // used by Run, after the previous worker's Run
+	lost     bool      // used by Run: the cluster was engaged before
 
 	ctx  context.Context // ends when the profile is removed or the fleet stops
 	stop context.CancelFunc
@@ -181,6 +182,7 @@ func (w *Worker) Run(previous *Worker) {
 		used, err := w.connectAndServe(slot)
 		retryAfter := w.ended(err)
 		if cl := w.engaged.Load(); cl != nil {
+			w.lost = true
 			w.disengage(cl)
 		}
 		w.Claims.released(w)
