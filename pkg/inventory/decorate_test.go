@@ -84,11 +84,11 @@ func TestMergePrefersFirstSource(t *testing.T) {
 		return p
 	}
 	second.Put(of("second"))
-	g.Expect(describe(sink.profiles)).To(ConsistOf("/eu second "))
+	g.Expect(describe(sink.profiles)).To(ConsistOf("/eu second"))
 	first.Put(of("first"))
-	g.Expect(describe(sink.profiles)).To(ConsistOf("/eu first "), "whichever arrived first")
+	g.Expect(describe(sink.profiles)).To(ConsistOf("/eu first"), "whichever arrived first")
 	second.Put(of("second, changed"))
-	g.Expect(describe(sink.profiles)).To(ConsistOf("/eu first "))
+	g.Expect(describe(sink.profiles)).To(ConsistOf("/eu first"))
 	first.Remove(Key{Name: "eu"})
 	g.Expect(describe(sink.profiles)).To(ConsistOf("/eu second, changed "))
 	second.Remove(Key{Name: "eu"})
@@ -134,7 +134,7 @@ func TestRenameFollowsNameChanges(t *testing.T) {
 	profile := named("eu")
 	s.Put(profile)
 	s.Put(metadata.WithAnnotation(profile, AnnotationClusterName, "europe"))
-	g.Expect(describe(sink.profiles)).To(ConsistOf("p#europe  "))
+	g.Expect(describe(sink.profiles)).To(ConsistOf("p#europe "))
 	s.Remove(KeyOf(profile))
 	s.Remove(KeyOf(profile))
 	g.Expect(sink.profiles).To(BeEmpty())
