@@ -90,7 +90,7 @@ func TestMergePrefersFirstSource(t *testing.T) {
 	second.Put(of("second, changed"))
 	g.Expect(describe(sink.profiles)).To(ConsistOf("/eu first"))
 	first.Remove(Key{Name: "eu"})
-	g.Expect(describe(sink.profiles)).To(ConsistOf("/eu second, changed "))
+	g.Expect(describe(sink.profiles)).To(ConsistOf("/eu second, changed"))
 	second.Remove(Key{Name: "eu"})
 	second.Remove(Key{Name: "never put"})
 	g.Expect(sink.profiles).To(BeEmpty())
