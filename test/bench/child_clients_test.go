@@ -13,6 +13,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/rollcall-dev/rollcall/pkg/credentials"
@@ -46,7 +47,7 @@ func newRemoteClients(tb testing.TB, todo Task) *remoteClients {
 	})
 	check(tb, err)
 	tb.Cleanup(resolver.Close)
-	source, err := hub.New(todo.Home.Config(), hub.Options{})
+	source, err := hub.New(todo.Home.Config(), hub.Options{Namespaces: []string{metav1.NamespaceAll}})
 	check(tb, err)
 	c, err := clients.New(clients.Options{Source: source, Credentials: resolver})
 	check(tb, err)

@@ -42,7 +42,7 @@ func BenchmarkStatusPage(b *testing.B) {
 	const clusters = 2000
 	member := mctest.New(b)
 	source := newFakeSource()
-	f, err := fleet.New(fleet.Options{Source: source, Credentials: newFakeMethod(member), Connection: fleet.ConnectionOptions{
+	f, err := fleet.New(fleet.Options{Source: source, Credentials: newFakeMethod(member), KeepDuplicates: true, Connection: fleet.ConnectionOptions{
 		ConnectTimeout: time.Minute,
 		Probe:          fleet.ProbeOptions{Interval: -1},
 		NewCluster: func(context.Context, *inventory.Profile, *rest.Config, ...cluster.Option) (cluster.Cluster, error) {

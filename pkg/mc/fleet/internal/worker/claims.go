@@ -420,7 +420,7 @@ func (c *Claims) alternates(w *Worker) []*Worker {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	cl := c.all[w]
-	if cl == nil {
+	if cl == nil || cl.holder != nil {
 		return nil
 	}
 	var found []*claim
