@@ -126,7 +126,11 @@ func (r *run) handle(ctx context.Context, e event) {
 	r.store.Remove(r.sink, e.removed)
 }
 
+// send sends a cluster, unless one of its files may be incomplete: then readFiles does.
 func (r *run) send(ctx context.Context, key inventory.Key, cluster kubeconfigs.Cluster) {
+	if cluster.Context != nil && r.reader.Pending(cluster.Context.Files()...) {
+		return
+	}
 	if err := r.store.Put(r.sink, cluster, r.reader.Read, r.recheck); err != nil {
 		log.FromContext(ctx).Error(err, "Cannot describe the cluster of a Secret, ignoring it", "secret", key)
 	}

@@ -15,6 +15,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"slices"
 	"time"
 )
 
@@ -82,14 +83,12 @@ func (r *Reader) Read(path string) ([]byte, error) {
 	return s.accepted.content, s.accepted.err
 }
 
-// Settled reports whether each file has been read.
-func (r *Reader) Settled() bool {
-	for _, s := range r.files {
-		if s.accepted == nil {
-			return false
-		}
-	}
-	return true
+// Pending reports whether one of the files has changed, but may not be complete yet.
+func (r *Reader) Pending(paths ...string) bool {
+	return slices.ContainsFunc(paths, func(path string) bool {
+		s := r.files[path]
+		return s != nil && s.unproven != nil
+	})
 }
 
 // take takes the result of a read.
