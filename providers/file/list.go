@@ -28,7 +28,7 @@ func newLister(options *Options, log logr.Logger) *lister {
 
 // list returns the paths of the files, and those of the folders in which others may
 // appear. A folder that cannot be read has the files that it had before.
-func (l *lister) list() (paths, folders []string) {
+func (l *lister) list() (paths []string, folders []files.Folder) {
 	paths = slices.Clone(l.options.KubeconfigFiles)
 	for _, dir := range l.options.KubeconfigDirs {
 		found := &globber{}
@@ -64,16 +64,15 @@ func (l *lister) logChange(dir string, err error) {
 
 // globber finds files by patterns. Unlike path/filepath.Glob, it returns errors.
 type globber struct {
-	files, folders []string
-	err            error
+	files   []string
+	folders []files.Folder
+	err     error
 }
 
 // glob finds the files in a folder that match the parts of a pattern. A folder that does
 // not exist has none.
 func (g *globber) glob(dir string, parts []string) {
-	if !slices.Contains(g.folders, dir) {
-		g.folders = append(g.folders, dir)
-	}
+	g.folders = append(g.folders, files.Folder{Dir: dir, Patterns: parts[:1]})
 	entries, err := os.ReadDir(dir)
 	if err != nil {
 		if !files.IsMissing(err) && g.err == nil {

@@ -12,12 +12,14 @@ import (
 
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/rollcall-dev/rollcall/internal/realfleet"
+	"github.com/rollcall-dev/rollcall/pkg/inventory"
 	"github.com/rollcall-dev/rollcall/pkg/mc/fleet"
 	mcmanager "github.com/rollcall-dev/rollcall/pkg/mc/manager"
 	"github.com/rollcall-dev/rollcall/pkg/mc/mctest"
@@ -91,6 +93,25 @@ func TestKubeconfigSecretScript(t *testing.T) {
 	run(script, "-c", "east", "-n", "clusters", "--skip-create-rbac", "--duration", "2h")
 	g.Eventually(tokenInUse).ShouldNot(Equal(first), "the new token is in use")
 	g.Expect(recorder.engagements("east")).To(Equal(1))
+
+	// The profile is valid in a hub.
+	cl, err := provider.Get(t.Context(), "east")
+	g.Expect(err).NotTo(HaveOccurred())
+	current, _ := fleet.ProfileFrom(cl)
+	profile := current.DeepCopy()
+	profile.Namespace = "default"
+	g.Expect(p.hub.Client.Create(t.Context(), profile)).To(Succeed())
+	profile.Status = *current.Status.DeepCopy()
+	g.Expect(p.hub.Client.Status().Update(t.Context(), profile)).To(Succeed())
+	g.Expect(inventory.Fingerprint(profile)).To(Equal(inventory.Fingerprint(current)))
+	g.Expect(p.hub.Client.Delete(t.Context(), profile)).To(Succeed())
+
+	run(script, "-c", "east", "--name", "limited", "-n", "clusters", "-a", "limited", "-t", "role", "--server", "https://east.example.com")
+	g.Expect(p.east.Client.Get(t.Context(), client.ObjectKey{Namespace: "clusters", Name: "limited"}, &rbacv1.RoleBinding{})).To(Succeed())
+	limited := &corev1.Secret{}
+	g.Expect(p.hub.Client.Get(t.Context(), client.ObjectKey{Namespace: "clusters", Name: "limited"}, limited)).To(Succeed())
+	g.Expect(string(limited.Data["kubeconfig"])).To(ContainSubstring(`server: "https://east.example.com"`))
+	g.Expect(p.hub.Client.Delete(t.Context(), limited)).To(Succeed())
 
 	secret := &corev1.Secret{}
 	g.Expect(p.hub.Client.Get(t.Context(), client.ObjectKey{Namespace: "clusters", Name: "east"}, secret)).To(Succeed())

@@ -45,27 +45,50 @@ type Notifier struct {
 	mu     sync.Mutex // guards what follows
 	points points
 	settle *time.Timer
-	failed bool // folders cannot be watched
+	fault  error // why not all changes are notified, or nil
 }
 
-// points are the names in each folder whose events matter. The name "" stands for all.
-type points map[string]map[string]bool
+// Folder is a folder with the patterns, as of path/filepath.Match, of the names in it
+// that matter.
+type Folder struct {
+	Dir      string
+	Patterns []string
+}
 
-func (p points) add(dir, name string) {
+// points are the names in each folder whose events matter.
+type points map[string]*names
+
+type names struct {
+	exact    map[string]bool
+	patterns []string
+}
+
+func (p points) at(dir string) *names {
 	if p[dir] == nil {
-		p[dir] = map[string]bool{}
+		p[dir] = &names{exact: map[string]bool{}}
 	}
-	p[dir][name] = true
+	return p[dir]
+}
+
+func (p points) add(dir, name string) { p.at(dir).exact[name] = true }
+
+func (n *names) match(name string) bool {
+	return n.exact[name] || slices.ContainsFunc(n.patterns, func(pattern string) bool {
+		matches, _ := filepath.Match(pattern, name)
+		return matches
+	})
 }
 
 // NewNotifier returns a Notifier, which must be closed. If the system has no
 // notifications, it polls.
-func NewNotifier(log logr.Logger) *Notifier {
+func NewNotifier(log logr.Logger) *Notifier { return newNotifier(log, fsnotify.NewWatcher) }
+
+func newNotifier(log logr.Logger, newWatcher func() (*fsnotify.Watcher, error)) *Notifier {
 	c := make(chan struct{}, 1)
 	n := &Notifier{C: c, c: c, log: log, closing: make(chan struct{}), points: points{}}
-	watcher, err := fsnotify.NewWatcher()
+	watcher, err := newWatcher()
 	if err != nil {
-		n.fail(err)
+		n.setFault(err)
 	} else {
 		n.watcher = watcher
 		n.running.Go(n.forward)
@@ -98,15 +121,16 @@ func (n *Notifier) After(delay time.Duration) {
 	n.settle = time.AfterFunc(delay, n.notify)
 }
 
-// Watch replaces what is watched: files, and all files in folders. They need not exist.
-func (n *Notifier) Watch(files, folders []string) {
+// Watch replaces what is watched: files, and names in folders. They need not exist.
+func (n *Notifier) Watch(files []string, folders []Folder) {
 	wanted := points{}
 	for _, path := range files {
 		wanted.follow(path)
 	}
-	for _, dir := range folders {
-		if dir, ok := wanted.follow(dir); ok {
-			wanted.add(dir, "")
+	for _, folder := range folders {
+		if dir, ok := wanted.follow(folder.Dir); ok {
+			point := wanted.at(dir)
+			point.patterns = append(point.patterns, folder.Patterns...)
 		}
 	}
 	n.mu.Lock()
@@ -122,6 +146,7 @@ func (n *Notifier) Watch(files, folders []string) {
 		}
 	}
 	added := false
+	var fault error
 	for dir := range wanted {
 		if slices.Contains(watched, dir) {
 			continue
@@ -131,9 +156,10 @@ func (n *Notifier) Watch(files, folders []string) {
 		case err == nil:
 			added = true
 		case !IsMissing(err):
-			n.fail(err)
+			fault = err
 		}
 	}
+	n.setFault(fault)
 	if added {
 		n.notify() // there may have been changes before
 	}
@@ -208,8 +234,8 @@ func (n *Notifier) concerns(path string) bool {
 	if n.points[path] != nil {
 		return true // a folder was moved or removed
 	}
-	names := n.points[filepath.Dir(path)]
-	return names[""] || names[filepath.Base(path)]
+	point := n.points[filepath.Dir(path)]
+	return point != nil && point.match(filepath.Base(path))
 }
 
 func (n *Notifier) notify() {
@@ -219,14 +245,14 @@ func (n *Notifier) notify() {
 	}
 }
 
-// fail notes that notifications are incomplete.
-func (n *Notifier) fail(err error) {
+// setFault sets why not all changes are notified, and logs the first fault.
+func (n *Notifier) setFault(fault error) {
 	n.mu.Lock()
-	failed := n.failed
-	n.failed = true
+	known := n.fault != nil
+	n.fault = fault
 	n.mu.Unlock()
-	if !failed {
-		n.log.Info("Cannot be notified of file changes, polling the files", "error", err.Error(), "interval", fastPoll.String())
+	if fault != nil && !known {
+		n.log.Info("Cannot be notified of all file changes, polling the files", "error", fault.Error(), "interval", fastPoll.String())
 	}
 }
 
@@ -241,7 +267,7 @@ func (n *Notifier) poll() {
 			return
 		case now := <-ticker.C:
 			n.mu.Lock()
-			due := n.failed || now.Sub(last) >= slowPoll
+			due := n.fault != nil || now.Sub(last) >= slowPoll
 			n.mu.Unlock()
 			if due {
 				last = now

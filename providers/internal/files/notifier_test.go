@@ -23,7 +23,7 @@ func TestNotifier(t *testing.T) {
 	for _, test := range []struct {
 		name    string
 		files   []string
-		folders []string
+		folders []string // with all files but those that end in "~"
 		steps   []func(t *testing.T, at func(string) string)
 	}{
 		{"written in place", []string{"a"}, nil, []func(*testing.T, func(string) string){
@@ -80,12 +80,13 @@ func TestNotifier(t *testing.T) {
 			at := func(path string) string { return filepath.Join(dir, path) }
 			n := files.NewNotifier(logr.Discard())
 			defer n.Close()
-			var paths, folders []string
+			var paths []string
+			var folders []files.Folder
 			for _, path := range test.files {
 				paths = append(paths, at(path))
 			}
 			for _, path := range test.folders {
-				folders = append(folders, at(path))
+				folders = append(folders, files.Folder{Dir: at(path), Patterns: []string{"*[^~]"}})
 			}
 			quiet := func() { // until nothing is left to notice
 				for n.Watch(paths, folders); len(n.C) > 0; n.Watch(paths, folders) {
@@ -118,4 +119,29 @@ func TestAfter(t *testing.T) {
 	n.After(time.Millisecond)
 	await(t, n, "the last call of After")
 	n.After(time.Hour) // does not delay Close
+}
+
+func TestOtherNamesAreIgnored(t *testing.T) {
+	dir := t.TempDir()
+	n := files.NewNotifier(logr.Discard())
+	defer n.Close()
+	n.Watch([]string{filepath.Join(dir, "a[1]")}, []files.Folder{{Dir: dir, Patterns: []string{"*.yaml"}}})
+	for len(n.C) > 0 {
+		<-n.C
+	}
+	for _, name := range []string{"b", "a1", "x.yaml~"} {
+		write(t, filepath.Join(dir, name), "1")
+	}
+	select {
+	case <-n.C:
+		t.Error("notified of a name that does not matter")
+	case <-time.After(100 * time.Millisecond):
+	}
+	for _, name := range []string{"a[1]", "x.yaml"} {
+		write(t, filepath.Join(dir, name), "1")
+		await(t, n, name)
+		for len(n.C) > 0 {
+			<-n.C
+		}
+	}
 }
