@@ -4,7 +4,6 @@
 package credentials_test
 
 import (
-	"context"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -110,7 +109,7 @@ func TestImpersonationWithPlugin(t *testing.T) {
 		if step.next != nil {
 			g.Expect(access.Switch(step.next)).To(Succeed())
 		}
-		request, err := http.NewRequestWithContext(context.Background(), http.MethodGet, s.URL, http.NoBody)
+		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, s.URL, http.NoBody)
 		g.Expect(err).NotTo(HaveOccurred())
 		response, err := client.Do(request)
 		g.Expect(err).NotTo(HaveOccurred())

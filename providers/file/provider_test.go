@@ -92,7 +92,7 @@ func (noAware) Engage(context.Context, multicluster.ClusterName, cluster.Cluster
 // runFor starts a provider until the function is called.
 func runFor(t *testing.T, provider *file.Provider) (stop func()) {
 	t.Helper()
-	ctx, cancel := context.WithCancel(context.Background())
+	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() { ended <- provider.Start(ctx, noAware{}) }()
 	return func() {

@@ -36,7 +36,14 @@ type kubeconfigFile struct {
 	parsed  *kubeconfig.Kubeconfig
 	err     error // why there is no content, or it is invalid
 
-	contexts []string // of the last content that was valid
+	names    []string // of the contexts of the last content that was valid
+	contexts map[string]*contextResult
+}
+
+// contextResult is a context of a valid content, or why it is invalid.
+type contextResult struct {
+	*kubeconfig.Context
+	err error
 }
 
 func newRun(s *source, sink inventory.Sink, log logr.Logger) *run {
@@ -109,7 +116,7 @@ func (r *run) update(paths []string) {
 
 // parse takes over a content, or why there is none.
 func (f *kubeconfigFile) parse(content []byte, err error) {
-	f.content, f.parsed, f.err = content, nil, err
+	f.content, f.parsed, f.err, f.contexts = content, nil, err, map[string]*contextResult{}
 	if err != nil {
 		return
 	}
@@ -118,8 +125,14 @@ func (f *kubeconfigFile) parse(content []byte, err error) {
 		f.err = err
 		return
 	}
-	if f.parsed, f.err = kubeconfig.Parse(origin(f.path), dir, content); f.err == nil {
-		f.contexts = f.parsed.Contexts()
+	if f.parsed, f.err = kubeconfig.Parse(origin(f.path), dir, content); f.err != nil {
+		return
+	}
+	f.names = f.parsed.Contexts()
+	for _, name := range f.names {
+		c := &contextResult{}
+		c.Context, c.err = f.parsed.Context(name)
+		f.contexts[name] = c
 	}
 }
 
@@ -127,12 +140,9 @@ func (f *kubeconfigFile) parse(content []byte, err error) {
 func (r *run) references() []string {
 	var paths []string
 	for file := range maps.Values(r.known) {
-		if file.parsed == nil {
-			continue
-		}
-		for _, name := range file.contexts {
-			if context, err := file.parsed.Context(name); err == nil {
-				paths = append(paths, context.Files()...)
+		for _, c := range file.contexts {
+			if c.err == nil {
+				paths = append(paths, c.Files()...)
 			}
 		}
 	}
@@ -148,22 +158,22 @@ func (r *run) send(paths []string) {
 		if file == nil {
 			continue
 		}
-		contexts := file.contexts
+		contexts := file.names
 		if file.err != nil && len(contexts) == 0 {
 			contexts = []string{""} // so that the status has the error
 		}
-		for _, context := range contexts {
+		for _, contextName := range contexts {
 			name := path
-			if context != "" {
-				name = r.clusterName(path, context)
+			if contextName != "" {
+				name = r.clusterName(path, contextName)
 			}
 			exists[name] = true
 			if r.isHidden(name, file.parsed) {
 				continue
 			}
-			key, cluster := r.cluster(name, path, context)
+			key, cluster := r.cluster(name, path, contextName)
 			keep[key] = true
-			r.sendContext(file, context, cluster)
+			r.sendContext(file, contextName, cluster)
 		}
 	}
 	r.forget(exists)
@@ -176,15 +186,15 @@ func (r *run) send(paths []string) {
 
 // sendContext sends the cluster of a context, unless a file that it names may be
 // incomplete.
-func (r *run) sendContext(file *kubeconfigFile, context string, cluster kubeconfigs.Cluster) {
+func (r *run) sendContext(file *kubeconfigFile, name string, cluster kubeconfigs.Cluster) {
 	cluster.Err = file.err
-	if cluster.Err == nil {
-		cluster.Context, cluster.Err = file.parsed.Context(context)
+	if c := file.contexts[name]; c != nil {
+		cluster.Context, cluster.Err = c.Context, c.err
 	}
 	if cluster.Context != nil && r.reader.Pending(cluster.Context.Files()...) {
 		return
 	}
 	if err := r.store.Put(r.sink, cluster, r.reader.Read, r.recheck); err != nil {
-		r.log.Error(err, "Cannot describe the cluster of a context, ignoring it", "file", file.path, "context", context)
+		r.log.Error(err, "Cannot describe the cluster of a context, ignoring it", "file", file.path, "context", name)
 	}
 }

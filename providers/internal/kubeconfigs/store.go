@@ -6,6 +6,7 @@
 package kubeconfigs
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -65,12 +66,16 @@ func NewStore(resolver *kubeconfig.Resolver) *Store {
 }
 
 // Put sends the profile of a cluster to the sink, and calls recheck if the cluster is
-// known and its connection has changed. Files are read by the function. A cluster whose
+// known and its connection has changed. It does nothing if the Context is the last one and
+// the files that it names are the same. Files are read by the function. A cluster whose
 // kubeconfig cannot be used keeps its last profile: its connection stays in use, and
 // Resolve returns the error.
 func (s *Store) Put(sink inventory.Sink, cluster Cluster, read kubeconfig.ReadFile, recheck func(inventory.Key)) error {
 	key := inventory.Key{Namespace: cluster.Profile.Namespace, Name: cluster.Profile.Name}
 	last := s.entry(key)
+	if last != nil && last.context != nil && last.context == cluster.Context && last.hasFiles(read) {
+		return nil
+	}
 	next, err := s.newEntry(key, cluster, last, read)
 	if err != nil {
 		return err
@@ -179,6 +184,18 @@ func (s *Store) connect(e *entry, key inventory.Key, synthetic *inventory.Synthe
 	}}
 	synthetic.AccessProviders = []inventory.AccessProvider{{Name: cluster.AccessProvider, Cluster: endpoint}}
 	return nil
+}
+
+// hasFiles reports whether the files that the context names are as they were.
+func (e *entry) hasFiles(read kubeconfig.ReadFile) bool {
+	for _, path := range e.context.Files() {
+		content, err := read(path)
+		known, ok := e.files[path]
+		if (err == nil) != ok || !bytes.Equal(content, known) {
+			return false
+		}
+	}
+	return true
 }
 
 // read returns a file as it was when the entry was made.

@@ -4,7 +4,6 @@
 package kubeconfigs_test
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -77,7 +76,7 @@ func TestStore(t *testing.T) {
 		return s.take()
 	}
 	resolve := func() string {
-		access, err := store.Resolve(context.Background(), s.profile)
+		access, err := store.Resolve(t.Context(), s.profile)
 		if err != nil {
 			return err.Error()
 		}
@@ -112,6 +111,14 @@ func TestStore(t *testing.T) {
 	g.Expect(put("server: https://a", "tokenFile: t", content("four"))).To(Equal("put recheck"))
 	g.Expect(put("server: https://b", "token: one", noFile)).To(Equal("put recheck"))
 	g.Expect(inventory.Fingerprint(s.profile)).NotTo(Equal(inventory.Fingerprint(first)))
+
+	same := found("server: https://b", "tokenFile: t")
+	for _, step := range []struct{ content, want string }{{"five", "put recheck"}, {"five", ""}, {"six", "put recheck"}, {"six", ""}} {
+		g.Expect(store.Put(s, same, content(step.content), s.recheck)).To(Succeed())
+		g.Expect(s.take()).To(Equal(step.want), step.content)
+	}
+	g.Expect(store.Put(s, same, noFile, s.recheck)).To(Succeed())
+	g.Expect(s.take()).To(Equal("put recheck"), "the file is gone")
 
 	store.Remove(s, inventory.KeyOf(s.profile))
 	g.Expect(s.take()).To(Equal("remove"))
