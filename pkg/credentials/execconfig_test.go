@@ -95,7 +95,9 @@ func TestImpersonationWithPlugin(t *testing.T) {
 	exec := plugin.provider().ExecConfig
 	access := as("one", exec)
 	defer access.Release()
-	client := httpClient(t, access.RESTConfig())
+	own := access.RESTConfig()
+	own.TLSClientConfig, own.Transport = rest.TLSClientConfig{}, s.Client().Transport
+	clients := []*http.Client{httpClient(t, access.RESTConfig()), httpClient(t, own)}
 	for _, step := range []struct {
 		next *credentials.Access
 		want string
@@ -109,12 +111,11 @@ func TestImpersonationWithPlugin(t *testing.T) {
 		if step.next != nil {
 			g.Expect(access.Switch(step.next)).To(Succeed())
 		}
-		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, s.URL, http.NoBody)
-		g.Expect(err).NotTo(HaveOccurred())
-		response, err := client.Do(request)
-		g.Expect(err).NotTo(HaveOccurred())
-		g.Expect(response.Body.Close()).To(Succeed())
-		g.Expect(seen).To(Equal(step.want))
+		for _, client := range clients {
+			status, _, err := get(client, s.URL)
+			g.Expect(status, err).To(Equal(http.StatusOK))
+			g.Expect(seen).To(Equal(step.want))
+		}
 	}
 	g.Expect(as("one", exec).Fingerprint()).NotTo(Equal(as("two", exec).Fingerprint()))
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/rollcall-dev/rollcall/pkg/mc/fleet"
 	"github.com/rollcall-dev/rollcall/pkg/mc/mctest"
 	"github.com/rollcall-dev/rollcall/providers/file"
+	"github.com/rollcall-dev/rollcall/providers/internal/files"
 	"github.com/rollcall-dev/rollcall/providers/internal/providertest"
 )
 
@@ -163,6 +164,31 @@ func TestHalfWrittenFile(t *testing.T) {
 	for _, name := range []string{"eu", "us"} {
 		g.Expect(e.Engagements(e.name("a.kubeconfig", name))).To(Equal(1))
 	}
+	g.Expect(e.log.Count("keeping the current connection")).To(BeZero())
+}
+
+// A certificate and its key are not replaced at the same time.
+func TestHalfReplacedCertificate(t *testing.T) {
+	g := NewWithT(t)
+	e := newEnv(t)
+	member := mctest.New(t)
+	certificate, key := member.ClientCertificate("one")
+	e.write("tls.crt", string(certificate))
+	e.write("tls.key", string(key))
+	config := providertest.Config(member.Config())
+	config.AuthInfos["main"] = &clientcmdapi.AuthInfo{ClientCertificate: "tls.crt", ClientKey: "tls.key"}
+	e.write("a.kubeconfig", string(providertest.Encode(t, config)))
+	name := e.name("a.kubeconfig", "main")
+	e.Works(t, name, member)
+	certificate, key = member.ClientCertificate("two")
+	e.write("tls.crt", string(certificate))
+	for start := time.Now(); time.Since(start) < 2*files.SettleTime; {
+		e.write("tls.key", fmt.Sprintf("%s%d", key, time.Since(start))) // a slow writer
+		e.Works(t, name, member)
+	}
+	e.write("tls.key", string(key))
+	g.Eventually(func() int { return e.log.Count(`"Switched cluster connection"`) }).Should(Equal(1))
+	e.Works(t, name, member)
 	g.Expect(e.log.Count("keeping the current connection")).To(BeZero())
 }
 

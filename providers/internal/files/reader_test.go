@@ -46,6 +46,14 @@ func TestReaderWaitsForFile(t *testing.T) {
 		g.Expect(r.Pending(path)).To(BeFalse())
 		g.Expect(r.Read(path)).To(Equal([]byte("abc")))
 
+		touch("abcd") // written twice
+		g.Expect(r.Scan(paths)).To(BeTrue())
+		time.Sleep(files.SettleTime - time.Millisecond)
+		touch("abcd")
+		time.Sleep(time.Millisecond)
+		g.Expect(r.Scan(paths)).To(BeTrue())
+		g.Expect(r.Read(path)).To(Equal([]byte("abc")))
+
 		touch("ab") // and back, as an editor does
 		g.Expect(r.Scan(paths)).To(BeTrue())
 		touch("abc")
