@@ -12,7 +12,9 @@ import (
 	"strings"
 
 	clientauthenticationv1 "k8s.io/client-go/pkg/apis/clientauthentication/v1"
+	"k8s.io/client-go/rest"
 	clientcmdv1 "k8s.io/client-go/tools/clientcmd/api/v1"
+	"k8s.io/client-go/transport"
 
 	"github.com/rollcall-dev/rollcall/pkg/credentials/internal/authn"
 	"github.com/rollcall-dev/rollcall/pkg/credentials/internal/rules"
@@ -28,6 +30,7 @@ type endpoint struct {
 	Insecure           bool
 	ProxyURL           string
 	DisableCompression bool
+	Impersonate        rest.ImpersonationConfig // only of a configuration, never of a profile
 }
 
 // newEndpoint returns the endpoint of an access provider of a profile, if the
@@ -82,6 +85,14 @@ func (e *endpoint) info() clientauthenticationv1.Cluster {
 		ProxyURL:                 e.ProxyURL,
 		DisableCompression:       e.DisableCompression,
 	}
+}
+
+// impersonating adds the headers of Impersonate to requests that have none.
+func (e *endpoint) impersonating(base http.RoundTripper) http.RoundTripper {
+	if e.Impersonate.UserName == "" {
+		return base
+	}
+	return transport.NewImpersonatingRoundTripper(transport.ImpersonationConfig(e.Impersonate), base)
 }
 
 // proxy returns the function for a transport: the endpoint's own proxy, or that

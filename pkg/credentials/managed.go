@@ -69,7 +69,7 @@ func (m *managedBackend) Connect() (*authn.Connections, error) {
 		MaxIdleConnsPerHost: 25,
 		DisableCompression:  m.endpoint.DisableCompression,
 	})
-	conns.Transport = conns.Base
+	conns.Transport = m.endpoint.impersonating(conns.Base)
 	return conns, nil
 }
 
@@ -128,7 +128,9 @@ func (m *managedBackend) source() *authn.Source {
 func (m *managedBackend) Release() { m.resolver.pool.Release(m.runKey, m) }
 
 // Wrap implements authn.Backend.
-func (m *managedBackend) Wrap(base http.RoundTripper) (http.RoundTripper, error) { return base, nil }
+func (m *managedBackend) Wrap(base http.RoundTripper) (http.RoundTripper, error) {
+	return m.endpoint.impersonating(base), nil
+}
 
 // TLS implements authn.Backend.
 func (m *managedBackend) TLS() string { return tlsDigest(m.config()) }
@@ -149,6 +151,7 @@ func (m *managedBackend) config() *rest.Config {
 			Insecure:   m.endpoint.Insecure,
 		},
 		DisableCompression: m.endpoint.DisableCompression,
+		Impersonate:        m.endpoint.Impersonate,
 		QPS:                -1,
 	}
 	if m.endpoint.ProxyURL != "" {

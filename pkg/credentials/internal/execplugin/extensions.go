@@ -22,7 +22,8 @@ import (
 
 // Extensions of an access provider's cluster.
 const (
-	extensionConfig         = "client.authentication.k8s.io/exec"
+	// ExtensionConfig is the config for the plugin.
+	ExtensionConfig         = "client.authentication.k8s.io/exec"
 	extensionAdditionalArgs = "clusterprofiles.multicluster.x-k8s.io/exec/additional-args"
 	extensionAdditionalEnvs = "clusterprofiles.multicluster.x-k8s.io/exec/additional-envs"
 )
@@ -33,7 +34,7 @@ func readExtensions(cluster *clientcmdv1.Cluster) (map[string]json.RawMessage, e
 	for i := range cluster.Extensions {
 		name := cluster.Extensions[i].Name
 		switch name {
-		case extensionConfig, extensionAdditionalArgs, extensionAdditionalEnvs:
+		case ExtensionConfig, extensionAdditionalArgs, extensionAdditionalEnvs:
 		default:
 			continue
 		}

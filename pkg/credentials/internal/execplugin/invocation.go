@@ -61,7 +61,7 @@ func New(
 		Inherited: provider.Rollcall.InheritedEnvVars,
 		Hint:      exec.InstallHint,
 		exec:      exec,
-		config:    extensions[extensionConfig],
+		config:    extensions[ExtensionConfig],
 	}
 	if i.Args, err = joinArgs(provider, extensions[extensionAdditionalArgs]); err != nil {
 		return nil, fmt.Errorf("extension %s: %w", extensionAdditionalArgs, err)
@@ -108,7 +108,7 @@ func (i *Invocation) execInfo(info clientauthenticationv1.Cluster) (string, erro
 	if length := len(rules.ExecInfoVariable) + len(text) + 2; length > maxVariableLength && i.InProcess == "" {
 		return "", fmt.Errorf("%w: the cluster information for the plugin takes %d bytes and an environment variable holds %d: "+
 			"certificate-authority-data has %d bytes, extension %s has %d",
-			errdefs.ErrInvalidProfile, length, maxVariableLength, len(info.CertificateAuthorityData), extensionConfig, len(i.config))
+			errdefs.ErrInvalidProfile, length, maxVariableLength, len(info.CertificateAuthorityData), ExtensionConfig, len(i.config))
 	}
 	return string(text), nil
 }
