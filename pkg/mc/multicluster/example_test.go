@@ -36,10 +36,7 @@ func (p *probingProvider) Start(ctx context.Context, aware multicluster.Aware) e
 		select {
 		case <-ctx.Done():
 			return nil
-		case err, ok := <-p.probes:
-			if !ok {
-				return nil
-			}
+		case err := <-p.probes:
 			engagement.SetHealthy(err == nil)
 		}
 	}
@@ -68,10 +65,11 @@ func Example() {
 	defer cancel()
 	probes := make(chan error)
 	go func() {
-		defer close(probes)
-		for _, result := range []error{nil, errors.New("no response"), nil} {
+		// The last one is received when the one before has been shared.
+		for _, result := range []error{nil, errors.New("no response"), nil, nil} {
 			probes <- result
 		}
+		cancel()
 	}()
 	provider := &probingProvider{config: &rest.Config{Host: "https://eu.example.com"}, probes: probes}
 	if err := provider.Start(ctx, printer{}); err != nil {
