@@ -29,6 +29,9 @@ type Manager = rollcall.Manager
 // of the provider. With a nil provider it manages the local cluster alone; a nil
 // pointer that has a provider's type is an error. The manager starts a provider
 // that is a multicluster.ProviderRunnable, by default on the elected leader.
+//
+// With a provider, the cache of the local cluster repeats failed lists and watches,
+// and lists all objects again when the local cluster was restored from a backup.
 func New(config *rest.Config, provider multicluster.Provider, opts manager.Options, mcOpts ...rollcall.Option) (rollcall.Manager, error) {
 	return rollcall.New(config, provider, opts, mcOpts...)
 }
@@ -51,7 +54,8 @@ func WithCoordinator(c rollcall.Coordinator) rollcall.Option {
 
 // WithMultiCluster is New for an existing manager of controller-runtime. Start
 // the result, not mgr. Use the client and the cache of the result's local manager:
-// those of mgr do not have the indexes of GetFieldIndexer.
+// those of mgr do not have the indexes of GetFieldIndexer. The cache of mgr has its
+// own informers, which do not notice that the local cluster was restored.
 func WithMultiCluster(mgr manager.Manager, provider multicluster.Provider, mcOpts ...rollcall.Option) (rollcall.Manager, error) {
 	return rollcall.WithMultiCluster(mgr, provider, mcOpts...)
 }
