@@ -5,11 +5,16 @@ package fleet_test
 
 import (
 	"cmp"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"strconv"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	. "github.com/onsi/gomega"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/rollcall-dev/rollcall/pkg/inventory"
 	"github.com/rollcall-dev/rollcall/pkg/mc/fleet"
@@ -52,34 +57,14 @@ func TestEvidenceThatChanges(t *testing.T) {
 		want:    states{"fleet/a: Ready as m", "fleet/b: Duplicate of other/c as m", "other/c: Ready"},
 		engaged: map[string]int{"other/c": 1},
 	}, {
-		name: "profiles in a chain",
-		uids: map[string]string{"x": "1", "y": "1", "z": "1"},
-		down: []string{"x", "y"},
+		name:   "profiles in a chain",
+		change: func(o *fleet.Options) { o.Connection.MinBackoff, o.Connection.MaxBackoff = time.Hour, time.Hour },
+		uids:   map[string]string{"x": "1", "y": "1", "z": "1"},
+		down:   []string{"x", "y"},
 		profiles: []*inventory.Profile{
 			member("fleet", "a", "x", "m"), withClusterID(member("fleet", "b", "y", "m"), uuid), withClusterID(member("fleet", "c", "z", ""), uuid),
 		},
-		want: states{"fleet/a: Backoff", "fleet/b: Duplicate of fleet/a", "fleet/c: Ready"},
-	}, {
-		name:     "an older profile of another author leads to the cluster now",
-		uids:     map[string]string{"x": "1", "e": "9", "f": "1"},
-		profiles: []*inventory.Profile{member("other", "e", "e", ""), member("fleet", "a", "x", "")},
-		then:     func(env *testEnv, _ *members) { env.source.put(member("other", "e", "f", "")) },
-		want:     states{"fleet/a: Ready", "other/e: Duplicate of fleet/a"},
-		engaged:  map[string]int{"fleet/a": 1},
-	}, {
-		name:     "a server of another author says another UID now",
-		uids:     map[string]string{"x": "1", "e": "9"},
-		profiles: []*inventory.Profile{member("other", "e", "e", ""), member("fleet", "a", "x", "")},
-		then:     func(_ *testEnv, m *members) { m.setUID("e", "1") },
-		want:     states{"fleet/a: Ready", "other/e: Duplicate of fleet/a"},
-		engaged:  map[string]int{"fleet/a": 1},
-	}, {
-		name:     "an older profile of another author has the member ID now",
-		uids:     map[string]string{"x": "1", "e": ""},
-		profiles: []*inventory.Profile{member("other", "e", "e", ""), member("fleet", "a", "x", "m")},
-		then:     func(env *testEnv, _ *members) { env.source.put(member("other", "e", "e", "m")) },
-		want:     states{"fleet/a: Ready", "other/e: Duplicate of fleet/a"},
-		engaged:  map[string]int{"fleet/a": 1},
+		engaged: map[string]int{"fleet/c": 1},
 	}, {
 		name:     "the UID can be read later, with a duplicate of another author",
 		uids:     map[string]string{"x": "", "e": ""},
@@ -136,7 +121,9 @@ func TestEvidenceThatChanges(t *testing.T) {
 					time.Sleep(time.Minute)
 				}
 				synctest.Wait()
-				g.Expect(env.states()).To(ConsistOf(tc.want))
+				if tc.want != nil {
+					g.Expect(env.states()).To(ConsistOf(tc.want))
+				}
 				for name, times := range tc.engaged {
 					g.Expect(env.aware.of(multicluster.ClusterName(name))).To(HaveLen(times), name)
 				}
@@ -224,4 +211,163 @@ func TestQuickHandOver(t *testing.T) {
 			env.stop()
 		})
 	}
+}
+
+// mode is what may happen in a run of TestHostileMoves.
+type mode struct {
+	trust, byMemberID bool
+	unreadable        bool // UIDs cannot be read for a while: a cluster may be engaged twice then
+	lies              bool // member IDs may be those of other clusters
+}
+
+// Whatever happens to profiles and servers, no cluster is engaged twice at once, and
+// each cluster that can be reached in the end is engaged.
+func TestHostileMoves(t *testing.T) {
+	first, n := 0, 100
+	if v := os.Getenv("SEEDS"); v != "" {
+		fmt.Sscanf(v, "%d,%d", &first, &n)
+	}
+	for seed := first; seed < first+n; seed++ {
+		synctest.Test(t, func(t *testing.T) { hostileMoves(t, uint64(seed)) })
+		if t.Failed() {
+			return
+		}
+	}
+}
+
+func hostileMoves(t *testing.T, seed uint64) {
+	random := rand.New(rand.NewPCG(seed, 1))
+	mode := mode{trust: seed&1 != 0, byMemberID: seed&2 != 0, unreadable: seed&12 == 4, lies: seed&12 == 8}
+	m := newMembers(map[string]string{"a1": "a", "a2": "a", "a3": "a", "b1": "b", "b2": "b"})
+	servers := []string{"a1", "a2", "a3", "b1", "b2"}
+	env := start(t, nil, withConnector(m), func(o *fleet.Options) {
+		if mode.trust {
+			o.TrustDomain = func(*inventory.Profile) string { return "" }
+		}
+		if mode.byMemberID {
+			nameByMemberID(o)
+		}
+		o.IsReady = func(p *inventory.Profile) bool { return p.Annotations["off"] == "" }
+		o.Connection.Probe.DropAfter = time.Minute
+	})
+	var trace []string
+	log := func(text string, args ...any) { trace = append(trace, fmt.Sprintf(text, args...)) }
+	fail := func(text string) {
+		for _, line := range trace {
+			t.Log(line)
+		}
+		for _, s := range env.Status() {
+			t.Logf("%s (%s) uid=%q of=%q: %v", s.Name, s.Profile, s.UID, s.DuplicateOf, s)
+		}
+		t.Fatalf("seed %d %+v: %s", seed, mode, text)
+	}
+	check := func() {
+		if mode.unreadable {
+			return
+		}
+		m.mu.Lock()
+		twice := m.twice
+		m.mu.Unlock()
+		if twice {
+			fail("a cluster runs twice at once")
+		}
+	}
+	exists := map[string]string{}
+	incarnation := 0
+	for range 60 {
+		name := string('p' + rune(random.IntN(4)))
+		server := servers[random.IntN(len(servers))]
+		namespace := []string{"fleet", "other"}[random.IntN(2)]
+		key := namespace + "/" + name
+		switch random.IntN(8) {
+		case 0, 1, 2:
+			id := []string{"", "m" + server[:1]}[random.IntN(2)]
+			if mode.lies {
+				id = []string{"", "ma", "mb"}[random.IntN(3)]
+			}
+			p := member(namespace, name, server, id)
+			if random.IntN(4) == 0 {
+				p = withClusterID(p, uuid[:len(uuid)-1]+server[:1])
+			}
+			if exists[key] == "" {
+				incarnation++
+			}
+			p.UID += types.UID(strconv.Itoa(incarnation / 3))
+			log("put %s at %s as %q", key, server, id)
+			exists[key] = server
+			if random.IntN(6) == 0 {
+				log("... not ready")
+				p.Annotations = map[string]string{"off": "x"}
+				delete(exists, key)
+			}
+			env.source.put(p)
+		case 3:
+			log("remove %s", key)
+			env.source.events <- func(sink inventory.Sink) { sink.Remove(inventory.Key{Namespace: namespace, Name: name}) }
+			delete(exists, key)
+		case 4:
+			down := random.IntN(2) == 0
+			log("%s down %v", server, down)
+			m.set(server, down)
+		case 5:
+			delay := []time.Duration{0, time.Second, time.Hour}[random.IntN(3)]
+			log("%s delay %v", server, delay)
+			m.delay(server, delay)
+		case 6:
+			log("recheck %s", key)
+			env.Recheck(inventory.Key{Namespace: namespace, Name: name})
+		case 7:
+			if mode.unreadable {
+				uid := []string{"", server[:1]}[random.IntN(2)]
+				log("%s uid %q", server, uid)
+				m.setUID(server, uid)
+			}
+		}
+		if random.IntN(3) > 0 {
+			time.Sleep(time.Duration(random.IntN(20)) * time.Second / 4)
+			synctest.Wait()
+			log("%v: %v", time.Now().Format("15:04:05"), env.states())
+			check()
+		}
+	}
+	for _, server := range servers {
+		m.set(server, false)
+		m.delay(server, 0)
+		m.setUID(server, server[:1])
+	}
+	time.Sleep(5 * time.Minute)
+	synctest.Wait()
+	check()
+	ready, shown, nameTaken := map[string]int{}, map[string]bool{}, map[string]bool{}
+	for _, s := range env.Status() {
+		own := s.Name.String() == s.Profile.String()
+		switch {
+		case s.State == fleet.Ready:
+			ready[s.UID]++
+		case s.State == fleet.Duplicate && s.DuplicateOf == "":
+			fail("a duplicate of nothing")
+		case s.State == fleet.Duplicate:
+		case s.Reason == fleet.DuplicateName:
+			nameTaken[exists[s.Profile.String()]] = true
+		default:
+			fail("not settled")
+		}
+		if shown[s.Profile.String()] && own {
+			fail("shown twice: " + s.Profile.String())
+		}
+		if own {
+			shown[s.Profile.String()] = true
+		}
+	}
+	for uid, n := range ready {
+		if n != 1 {
+			fail(fmt.Sprintf("cluster %q is engaged %d times", uid, n))
+		}
+	}
+	for key, server := range exists {
+		if ready[server[:1]] == 0 && !nameTaken[server] && !mode.lies {
+			fail("the cluster of " + key + " is not engaged")
+		}
+	}
+	env.stop()
 }

@@ -41,11 +41,8 @@ type Claims struct {
 type claim struct {
 	worker *Worker
 	order  int
-	// shown is the order in which the profiles came to say, or their clusters to show,
-	// that they are of their present cluster. It is later than order if that changed.
-	shown int
-	trust string
-	keys  []string // of the profile
+	trust  string
+	keys   []string // of the profile
 
 	identified bool   // the cluster has responded
 	uid        string // of the cluster, "" if it cannot be read
@@ -73,7 +70,7 @@ func (c *Claims) add(w *Worker) {
 		c.all, c.byUID, c.byKey = map[*Worker]*claim{}, map[string][]*claim{}, map[string][]*claim{}
 	}
 	c.added++
-	cl := &claim{worker: w, order: c.added, shown: c.added}
+	cl := &claim{worker: w, order: c.added}
 	c.all[w] = cl
 	c.setKeysLocked(cl)
 }
@@ -90,14 +87,10 @@ func (c *Claims) update(w *Worker) {
 		return
 	}
 	profile := w.own.Load()
-	before := cl.keys
 	if !slices.Equal(cl.keys, inventory.CorrelationKeys(profile)) || cl.trust != c.TrustDomain(profile) {
 		c.clearKeysLocked(cl)
 		c.setKeysLocked(cl)
 		cl.verified = ""
-		if cl.uid == "" && slices.ContainsFunc(cl.keys, func(key string) bool { return !slices.Contains(before, key) }) {
-			c.renewLocked(cl)
-		}
 	}
 	if first := c.firstLocked(cl); first != nil && !first.identified {
 		first.worker.wake() // it may try this profile now
@@ -113,16 +106,6 @@ func (c *Claims) setKeysLocked(cl *claim) {
 	for _, key := range cl.keys {
 		c.byKey[key] = insert(c.byKey[key], cl)
 		c.wakeLocked(c.byKey[key], cl)
-	}
-}
-
-// renewLocked notes that the claim was of another cluster before. In other trust
-// domains, those that had the present one until now come first: an author cannot take
-// it by changing an older profile, or what its server says.
-func (c *Claims) renewLocked(cl *claim) {
-	for _, one := range append([]*claim{cl}, cl.duplicates...) {
-		c.added++
-		one.shown = c.added
 	}
 }
 
@@ -379,9 +362,6 @@ func (c *Claims) claim(w *Worker, profile *inventory.Profile, uid string) (*Work
 		source.worker.wake()
 		return nil, fmt.Errorf("the profile %s leads to another cluster: its UID is %s, not %s", inventory.KeyOf(profile), uid, cl.uid)
 	}
-	if cl.identified && cl.uid != "" && uid != "" && cl.uid != uid {
-		c.renewLocked(cl)
-	}
 	if !cl.identified || cl.uid != uid {
 		cl.identified = true
 		c.setUIDLocked(cl, uid)
@@ -447,11 +427,9 @@ func (cl *claim) keepsFrom(other *claim) bool {
 	switch {
 	case cl.worker.standby != other.worker.standby:
 		return other.worker.standby
-	case cl.trust != other.trust:
-		return cl.shown < other.shown
 	case cl.order < other.order:
 		return true
-	case other.engaging != nil || cl.engaging == nil:
+	case cl.trust != other.trust || other.engaging != nil || cl.engaging == nil:
 		return false
 	}
 	w := cl.worker
