@@ -29,19 +29,31 @@ import (
 // members is a fleet.Connector of clusters in virtual time.
 type members struct {
 	mu      sync.Mutex
-	uids    map[string]string // of servers; "" cannot be read
-	down    map[string]bool   // servers
-	running map[string]int    // how many clusters run, by UID
-	twice   bool              // one did twice at once
+	uids    map[string]string        // of servers; "" cannot be read
+	down    map[string]bool          // servers
+	delays  map[string]time.Duration // of the responses of servers
+	counts  map[string]int           // how often servers were connected
+	running map[string]int           // how many clusters run, by UID
+	twice   bool                     // one did twice at once
 }
 
 func newMembers(uids map[string]string) *members {
-	return &members{uids: uids, down: map[string]bool{}, running: map[string]int{}}
+	return &members{uids: uids, down: map[string]bool{}, delays: map[string]time.Duration{}, counts: map[string]int{}, running: map[string]int{}}
 }
 
 func (m *members) Connect(_ context.Context, p *inventory.Profile) (*fleet.Connection, error) {
 	server := serverOf(p)
-	return &fleet.Connection{Cluster: &memberCluster{members: m, server: server}, Server: server, Fingerprint: server, Probe: func(context.Context) (string, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.counts[server]++
+	return &fleet.Connection{Cluster: &memberCluster{members: m, server: server}, Server: server, Fingerprint: server, Probe: func(ctx context.Context) (string, error) {
+		m.mu.Lock()
+		delay := m.delays[server]
+		m.mu.Unlock()
+		sleep(ctx, delay)
+		if ctx.Err() != nil {
+			return "", ctx.Err()
+		}
 		m.mu.Lock()
 		defer m.mu.Unlock()
 		if m.down[server] {
@@ -60,7 +72,9 @@ type memberCluster struct {
 
 func (c *memberCluster) Start(ctx context.Context) error {
 	m := c.members
+	m.mu.Lock()
 	uid := m.uids[c.server]
+	m.mu.Unlock()
 	m.run(uid, 1)
 	defer m.run(uid, -1)
 	return c.fakeCluster.Start(ctx)
@@ -77,6 +91,24 @@ func (m *members) set(server string, down bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.down[server] = down
+}
+
+func (m *members) setUID(server, uid string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.uids[server] = uid
+}
+
+func (m *members) delay(server string, delay time.Duration) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.delays[server] = delay
+}
+
+func (m *members) connects(server string) int {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.counts[server]
 }
 
 // member returns a profile of a member in a namespace.

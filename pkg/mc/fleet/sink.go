@@ -96,9 +96,7 @@ func (s *sink) place(key inventory.Key, e *entry) {
 		if e.worker == nil {
 			s.run(key, e)
 		}
-		for _, other := range s.byName[e.name][1:] {
-			s.place(inventory.KeyOf(other.profile), other)
-		}
+		s.placeOthers(e.name)
 		return
 	case s.sameCluster(first, e) && e.worker == nil:
 		s.runStandby(key, e)
@@ -112,6 +110,13 @@ func (s *sink) place(key inventory.Key, e *entry) {
 		}
 	}
 	s.sortDuplicates(e.name)
+}
+
+// placeOthers runs the workers that the entries behind the first should have.
+func (s *sink) placeOthers(name multicluster.ClusterName) {
+	for _, other := range slices.Clone(s.byName[name][1:]) { // place sorts them
+		s.place(inventory.KeyOf(other.profile), other)
+	}
 }
 
 // sameCluster reports whether both profiles are believed to be of one cluster.
@@ -209,6 +214,7 @@ func (s *sink) runNext(name multicluster.ClusterName) {
 		s.stopStandby(key, next)
 	}
 	s.run(key, next)
+	s.placeOthers(name)
 }
 
 // Synced implements inventory.Sink.
@@ -250,9 +256,10 @@ func (s *sink) run(key inventory.Key, e *entry) {
 	s.fleet.mu.Lock()
 	s.fleet.byProfile[key] = e.worker
 	s.fleet.mu.Unlock()
+	name, w := e.name, e.worker // those of the entry may change
 	s.running.Go(func() {
-		defer s.fleet.workers.CompareAndDelete(e.name, e.worker)
-		e.worker.Run(previous)
+		defer s.fleet.workers.CompareAndDelete(name, w)
+		w.Run(previous)
 	})
 }
 

@@ -92,6 +92,9 @@ func (c *Claims) update(w *Worker) {
 		c.setKeysLocked(cl)
 		cl.verified = ""
 	}
+	if first := c.firstLocked(cl); first != nil && !first.identified {
+		first.worker.wake() // it may try this profile now
+	}
 	if cl.user != nil {
 		cl.user.worker.profileInUseChanged()
 	}
@@ -254,6 +257,27 @@ func (c *Claims) standsBy(w *Worker) *Worker {
 	return nil
 }
 
+// holderOf returns the worker that has the cluster of the worker, or will have it, as
+// far as is known.
+func (c *Claims) holderOf(w *Worker) *Worker {
+	if c == nil {
+		return nil
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	cl := c.all[w]
+	if cl == nil {
+		return nil
+	}
+	if cl.holder != nil {
+		return cl.holder.worker
+	}
+	if first := c.firstLocked(cl); first != nil {
+		return first.worker
+	}
+	return nil
+}
+
 // verifyAgain makes the worker check which cluster it has.
 func (c *Claims) verifyAgain(w *Worker) {
 	if c == nil {
@@ -276,34 +300,67 @@ func shareKey(a, b []string) bool {
 	return slices.ContainsFunc(a, func(key string) bool { return slices.Contains(b, key) })
 }
 
-// firstLocked returns the first claim of the same cluster and trust domain that
-// arrived before, nil if there is none.
+// firstLocked returns the first claim of the same cluster and trust domain, nil if it
+// is this one. Claims that have a first one themselves do not count: they may never
+// connect by themselves, and the first one does not know of this one.
 func (c *Claims) firstLocked(cl *claim) *claim {
 	var first *claim
 	for _, key := range cl.keys {
-		for _, other := range c.byKey[key] {
-			if other.order >= cl.order {
-				break
-			}
-			if other.trust == cl.trust && other.same(cl) && (first == nil || other.order < first.order) {
-				first = other
-			}
+		other := c.beforeLocked(cl, key)
+		if other == nil || first != nil && first.before(other) {
+			continue
+		}
+		if !slices.ContainsFunc(other.keys, func(key string) bool { return c.beforeLocked(other, key) != nil }) {
+			first = other
 		}
 	}
 	return first
 }
 
+// beforeLocked returns the first claim with the key that comes before this one, nil
+// if there is none.
+func (c *Claims) beforeLocked(cl *claim, key string) *claim {
+	var first *claim
+	for _, other := range c.byKey[key] {
+		if other == cl || other.trust != cl.trust || !other.before(cl) || !other.same(cl) {
+			continue
+		}
+		if !other.worker.standby {
+			return other
+		}
+		if first == nil {
+			first = other
+		}
+	}
+	return first
+}
+
+// before reports whether the worker comes before the other one. Those that engage
+// nothing come last.
+func (cl *claim) before(other *claim) bool {
+	if cl.worker.standby != other.worker.standby {
+		return other.worker.standby
+	}
+	return cl.order < other.order
+}
+
 // claim notes which cluster has responded to the worker with a version of its
-// profile, and returns the worker that has it, nil if it is this one.
-func (c *Claims) claim(w *Worker, profile *inventory.Profile, uid string) *Worker {
+// profile, and returns the worker that has it, nil if it is this one. The error is
+// that the worker uses another profile, which has led to another cluster.
+func (c *Claims) claim(w *Worker, profile *inventory.Profile, uid string) (*Worker, error) {
 	if c == nil {
-		return nil
+		return nil, nil
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	cl := c.all[w]
 	if cl == nil {
-		return nil // it is being stopped
+		return nil, nil // it is being stopped
+	}
+	if source := cl.using; source != nil && cl.uid != "" && uid != "" && cl.uid != uid {
+		c.setHolderLocked(source, nil)
+		source.worker.wake()
+		return nil, fmt.Errorf("the profile %s leads to another cluster: its UID is %s, not %s", inventory.KeyOf(profile), uid, cl.uid)
 	}
 	if !cl.identified || cl.uid != uid {
 		cl.identified = true
@@ -321,7 +378,10 @@ func (c *Claims) claim(w *Worker, profile *inventory.Profile, uid string) *Worke
 			profile = w.own.Load()
 		}
 		cl.verified = accessKey(profile)
-		return holder.worker
+		return holder.worker, nil
+	}
+	if w.standby {
+		return nil, nil
 	}
 	for _, other := range later {
 		c.setHolderLocked(other, cl)
@@ -331,7 +391,7 @@ func (c *Claims) claim(w *Worker, profile *inventory.Profile, uid string) *Worke
 	if cl.engaging == nil {
 		cl.engaging, cl.since = make(chan struct{}), w.Clock.Now()
 	}
-	return nil
+	return nil, nil
 }
 
 // holderLocked returns the claim of the worker that keeps the same cluster. It calls
@@ -364,10 +424,12 @@ func (c *Claims) holderLocked(cl *claim, giveUp func(*claim)) *claim {
 // the same result, and later profiles cannot take a cluster from their neighbours. But
 // within a trust domain a cluster that has been engaged for a while is not disturbed.
 func (cl *claim) keepsFrom(other *claim) bool {
-	if cl.order < other.order {
+	switch {
+	case cl.worker.standby != other.worker.standby:
+		return other.worker.standby
+	case cl.order < other.order:
 		return true
-	}
-	if other.engaging != nil || cl.trust != other.trust || cl.engaging == nil {
+	case cl.trust != other.trust || other.engaging != nil || cl.engaging == nil:
 		return false
 	}
 	w := cl.worker
@@ -423,11 +485,14 @@ func (c *Claims) alternates(w *Worker) []*Worker {
 	if cl == nil || cl.holder != nil {
 		return nil
 	}
+	follows := cl.holder != nil || c.firstLocked(cl) != nil // the first one tries the others
 	var found []*claim
+	seen := map[*claim]bool{cl: true}
 	add := func(others []*claim) {
 		for _, other := range others {
-			unclear := other.holder == nil && !other.identified
-			if other != cl && other.trust == cl.trust && other.same(cl) && (other.holder == cl || unclear) && !slices.Contains(found, other) {
+			unclear := other.holder == nil && !other.identified && !follows
+			if !seen[other] && other.trust == cl.trust && other.same(cl) && (other.holder == cl || unclear) {
+				seen[other] = true
 				found = append(found, other)
 			}
 		}
@@ -455,7 +520,7 @@ func (c *Claims) alternates(w *Worker) []*Worker {
 }
 
 // use notes that the worker connects with the profile of the other one, nil for its
-// own. It reports false if that has been removed.
+// own. It reports false if that has been removed, or is in use by another one.
 func (c *Claims) use(w, source *Worker) bool {
 	if c == nil {
 		return source == nil
@@ -463,7 +528,7 @@ func (c *Claims) use(w, source *Worker) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	cl, other := c.all[w], c.all[source]
-	if cl == nil || source != nil && other == nil {
+	if cl == nil || source != nil && (other == nil || other.user != nil && other.user != cl) {
 		return false
 	}
 	c.useLocked(cl, other)
@@ -497,22 +562,23 @@ func (c *Claims) conflict(w *Worker) string {
 		return ""
 	}
 	var found []string
-	for _, key := range cl.keys {
+	more := 0
+	for i, key := range cl.keys {
 		for _, other := range c.byKey[key] {
-			if other == cl || other.uid == "" || other.uid == cl.uid {
-				continue
-			}
-			text := fmt.Sprintf("%s (UID %s)", inventory.KeyOf(other.worker.own.Load()), other.uid)
-			if !slices.Contains(found, text) {
-				found = append(found, text)
+			switch {
+			case other == cl || other.uid == "" || other.uid == cl.uid || shareKey(cl.keys[:i], other.keys): // or found already
+			case len(found) < maxConflicts:
+				found = append(found, fmt.Sprintf("%s (UID %s)", inventory.KeyOf(other.worker.own.Load()), other.uid))
+			default:
+				more++
 			}
 		}
 	}
 	if len(found) == 0 {
 		return ""
 	}
-	if more := len(found) - maxConflicts; more > 0 {
-		found = append(found[:maxConflicts], fmt.Sprintf("%d more", more))
+	if more > 0 {
+		found = append(found, fmt.Sprintf("%d more", more))
 	}
 	return "profiles of other clusters have the same member ID or ClusterID: " + strings.Join(found, ", ")
 }

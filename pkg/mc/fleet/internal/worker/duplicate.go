@@ -28,7 +28,11 @@ var errOtherCluster = fmt.Errorf("another profile of another cluster has the sam
 // claim notes that the cluster has responded. The error is that the worker must not
 // engage it.
 func (w *Worker) claim(profile *inventory.Profile, id identity.Identity) error {
-	if holder := w.Claims.claim(w, profile, id.UID); holder != nil {
+	holder, err := w.Claims.claim(w, profile, id.UID)
+	if err != nil {
+		return err
+	}
+	if holder != nil {
 		return &duplicateError{of: holder.name}
 	}
 	if w.standby {
@@ -89,6 +93,28 @@ func (w *Worker) tryNext() bool {
 	return false
 }
 
+// accesses returns the access of each profile that may be used in the place of the
+// worker's own.
+func (w *Worker) accesses() map[*Worker]string {
+	keys := map[*Worker]string{}
+	for _, other := range w.Claims.alternates(w) {
+		keys[other] = accessKey(other.own.Load())
+	}
+	return keys
+}
+
+// useChanged chooses a profile that was added, or whose access has changed since, and
+// reports whether there is one.
+func (w *Worker) useChanged(before map[*Worker]string) bool {
+	for _, other := range w.Claims.alternates(w) {
+		if key := accessKey(other.own.Load()); before[other] != key && w.Claims.use(w, other) {
+			before[other] = key
+			return true
+		}
+	}
+	return false
+}
+
 // Alternates returns the latest versions of the other profiles of the worker's
 // cluster that may be used in the place of its own.
 func (w *Worker) Alternates() []*inventory.Profile {
@@ -120,7 +146,7 @@ func (w *Worker) Conflict() string { return w.Claims.conflict(w) }
 
 // DuplicateOf returns the name of the cluster if another worker has it.
 func (w *Worker) DuplicateOf() (multicluster.ClusterName, bool) {
-	holder := w.Claims.standsBy(w)
+	holder := w.Claims.holderOf(w)
 	if holder == nil {
 		return "", false
 	}

@@ -98,12 +98,12 @@ func (s *session) end() {
 // profileChanged takes over the latest profile, and reconnects if its access has
 // changed.
 func (s *session) profileChanged() error {
-	profile := s.worker.Profile()
+	profile, inUse := s.worker.Profile(), s.cluster.Profile()
 	if s.worker.recheck.Swap(false) || accessKey(profile) != s.tried {
 		s.cluster.setProfile(profile)
 		s.backoff = retry.Backoff(s.worker.MinBackoff, s.worker.MaxBackoff)
 		s.startReconnect()
-		return nil
+		return s.worker.claim(inUse, s.cluster.identity) // another worker may have it now
 	}
 	if s.reconnect == nil && s.accessErr == nil {
 		if err := s.adoptClusterID(profile); err != nil {

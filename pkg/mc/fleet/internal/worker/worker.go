@@ -138,8 +138,8 @@ func (w *Worker) Stop() {
 // to the worker.
 func (w *Worker) Update(profile *inventory.Profile) {
 	w.own.Store(profile)
+	w.Claims.update(w) // before the worker looks at its claim
 	w.profileInUseChanged()
-	w.Claims.update(w)
 }
 
 func (w *Worker) profileInUseChanged() {
@@ -170,9 +170,14 @@ func (w *Worker) Run(previous *Worker) {
 	defer w.end()
 	w.begin(previous)
 	priority := admission.New
-	for w.ctx.Err() == nil {
+	for stoodBy := false; w.ctx.Err() == nil; {
 		if w.standBy() {
-			priority = admission.Failed
+			priority, stoodBy = admission.Failed, true
+			continue
+		}
+		if stoodBy { // its profile has changed, or another one
+			stoodBy = false
+			w.waitRetry(w.Profile(), w.throttle.UntilChange(w.Clock.Now()), true)
 			continue
 		}
 		slot, err := w.Limiter.Acquire(w.ctx, priority, w.waitingForSlot)
@@ -279,12 +284,16 @@ func (w *Worker) delayUntilNext(err error) time.Duration {
 }
 
 // waitRetry waits for the delay, or until a change that may be followed: of the
-// profile since the version used, other than a heartbeat, or of credentials. It
-// reports whether the next attempt follows a change.
+// profile since the version used, other than a heartbeat, of another profile of its
+// cluster, or of credentials. It reports whether the next attempt follows a change.
 func (w *Worker) waitRetry(used *inventory.Profile, delay time.Duration, changed bool) bool {
 	until := w.Clock.Now().Add(delay)
 	timer := w.Clock.NewTimer(delay)
 	defer timer.Stop()
+	var others map[*Worker]string
+	if delay > 0 {
+		others = w.accesses()
+	}
 	for waiting := delay > 0; waiting; {
 		select {
 		case <-w.ctx.Done():
@@ -292,7 +301,8 @@ func (w *Worker) waitRetry(used *inventory.Profile, delay time.Duration, changed
 		case <-timer.C():
 			waiting = false
 		case <-w.changed:
-			if !w.recheck.Swap(false) && isHeartbeat(used, w.Profile()) {
+			other := w.useChanged(others)
+			if !w.recheck.Swap(false) && !other && isHeartbeat(used, w.Profile()) {
 				continue
 			}
 			now := w.Clock.Now()
