@@ -139,10 +139,3 @@ func TestRenameFollowsNameChanges(t *testing.T) {
 	s.Remove(KeyOf(profile))
 	g.Expect(sink.profiles).To(BeEmpty())
 }
-
-// both is a sink that passes calls on to two others.
-type both struct{ a, b Sink }
-
-func (s both) Put(p *Profile) { s.a.Put(p); s.b.Put(p) }
-func (s both) Remove(key Key) { s.a.Remove(key); s.b.Remove(key) }
-func (s both) Synced()        { s.a.Synced(); s.b.Synced() }

@@ -208,9 +208,9 @@ func (o *outage) observe(ctx context.Context, err error) {
 	default:
 		reason = "requests to the management cluster fail"
 	}
-	switch {
-	case reason == o.reason:
-	case reason == "":
+	switch reason {
+	case o.reason:
+	case "":
 		log.FromContext(ctx).Info("Secrets can be read again")
 	default:
 		log.FromContext(ctx).Info("Cannot read the Secrets with kubeconfigs, keeping the clusters as they are", "reason", reason, "error", err.Error())

@@ -212,7 +212,7 @@ func (h *cachedHub) logged(text string) int {
 // labels returns the profiles with their labels.
 func (s *nameStore) labels() string {
 	var all []string
-	for _, name := range strings.Fields(s.names()) {
+	for name := range strings.FieldsSeq(s.names()) {
 		s.mu.Lock()
 		all = append(all, name+"="+s.profiles[name].Labels["version"])
 		s.mu.Unlock()

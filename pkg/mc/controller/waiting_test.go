@@ -20,11 +20,11 @@ import (
 	mcreconcile "github.com/rollcall-dev/rollcall/pkg/mc/reconcile"
 )
 
-// oldCache is a cachereads.Waiter.
-type oldCache chan struct{}
+// oldCacheError is a cachereads.Waiter.
+type oldCacheError chan struct{}
 
-func (oldCache) Error() string            { return "old" }
-func (c oldCache) Fresh() <-chan struct{} { return c }
+func (oldCacheError) Error() string            { return "old" }
+func (c oldCacheError) Fresh() <-chan struct{} { return c }
 
 func TestRequestWaitsForFreshCache(t *testing.T) {
 	for _, tc := range []struct {
@@ -38,7 +38,7 @@ func TestRequestWaitsForFreshCache(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				g := NewWithT(t)
-				old, tries := make(oldCache), atomic.Int32{}
+				old, tries := make(oldCacheError), atomic.Int32{}
 				c := newController(t, reconcilerFunc(func(context.Context, mcreconcile.Request) (reconcile.Result, error) {
 					if tries.Add(1); tries.Load() <= 2 {
 						return reconcile.Result{}, tc.wrap(old)
@@ -68,8 +68,8 @@ func TestOtherErrorsKeepTheirBackoff(t *testing.T) {
 		err     error
 		retried bool
 	}{
-		{"joined with another error", errors.Join(make(oldCache), errors.New("other")), true},
-		{"terminal", reconcile.TerminalError(make(oldCache)), false},
+		{"joined with another error", errors.Join(make(oldCacheError), errors.New("other")), true},
+		{"terminal", reconcile.TerminalError(make(oldCacheError)), false},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -94,7 +94,7 @@ func TestOtherErrorsKeepTheirBackoff(t *testing.T) {
 func TestWaitEndsWithCluster(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := NewWithT(t)
-		old, tries := make(oldCache), atomic.Int32{}
+		old, tries := make(oldCacheError), atomic.Int32{}
 		c := newController(t, reconcilerFunc(func(context.Context, mcreconcile.Request) (reconcile.Result, error) {
 			tries.Add(1)
 			return reconcile.Result{}, old
@@ -118,7 +118,7 @@ func TestWaitEndsWithController(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := NewWithT(t)
 		c := newController(t, reconcilerFunc(func(context.Context, mcreconcile.Request) (reconcile.Result, error) {
-			return reconcile.Result{}, make(oldCache)
+			return reconcile.Result{}, make(oldCacheError)
 		}), mccontroller.Options{})
 		g.Expect(c.MultiClusterWatch(newFakeSource("a"))).To(Succeed())
 		start(t, c)

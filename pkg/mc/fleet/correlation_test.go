@@ -359,7 +359,7 @@ func TestFirstProfileHasTheCluster(t *testing.T) {
 		{"the same namespace, at the start", "fleet", 2 * time.Second, true},
 		{"the same namespace, later", "fleet", time.Hour, false},
 		{"another namespace, at the start", "other", 2 * time.Second, true},
-		{"another namespace, later", "other", time.Hour, true},
+		{"another namespace, later", "other", time.Hour, false},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

@@ -5,6 +5,7 @@ package fleet_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"sync/atomic"
@@ -264,8 +265,8 @@ func TestGuardWithDegradedCluster(t *testing.T) {
 	lift()
 	env.ready(g, false, true)
 	var err *fleet.StaleCacheError
-	g.Expect(refused).To(BeAssignableToTypeOf(err))
-	g.Eventually(refused.(*fleet.StaleCacheError).Fresh()).Should(BeClosed())
+	g.Expect(errors.As(refused, &err)).To(BeTrue())
+	g.Eventually(err.Fresh()).Should(BeClosed())
 	g.Eventually(func() error { return fleet.CheckCaches(ctx) }).Should(Succeed())
 }
 
@@ -298,15 +299,14 @@ func TestDisengagedClusterEndsWaits(t *testing.T) {
 	g.Expect(cl.GetClient().List(ctx, &corev1.ConfigMapList{})).To(Succeed())
 	outage(g, c, cl)
 	var refused *fleet.StaleCacheError
-	g.Expect(fleet.CheckCaches(ctx)).To(BeAssignableToTypeOf(refused))
-	refused = stale(fleet.CheckCaches(ctx)).(*fleet.StaleCacheError)
+	g.Expect(errors.As(fleet.CheckCaches(ctx), &refused)).To(BeTrue())
 	fresh := refused.Fresh()
 	g.Expect(refused.Fresh()).To(BeIdenticalTo(fresh), "all wait for the same")
 	g.Expect(fresh).NotTo(BeClosed())
 	env.source.remove("eu")
 	g.Eventually(fresh).Should(BeClosed())
 	g.Eventually(env.state("fleet/eu")).Should(BeEmpty())
-	refused = stale(fleet.CheckCaches(ctx)).(*fleet.StaleCacheError)
+	g.Expect(errors.As(fleet.CheckCaches(ctx), &refused)).To(BeTrue())
 	g.Expect(refused.Fresh()).To(BeNil())
 	env.stop()
 }

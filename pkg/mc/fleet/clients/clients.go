@@ -197,18 +197,18 @@ func (c *Clients) stop() {
 	c.running.Wait()
 }
 
-// lookup returns the profile. The lock is held.
-func (c *Clients) lookup(key inventory.Key) (*inventory.Profile, error) {
+// lookup returns why there is no such profile, nil if there is. The lock is held.
+func (c *Clients) lookup(key inventory.Key) error {
 	profile := c.profiles[key]
 	switch {
 	case c.stopped:
-		return nil, nameProfile(key, ErrStopped)
+		return nameProfile(key, ErrStopped)
 	case profile == nil && !c.synced:
-		return nil, nameProfile(key, ErrNotSynced)
+		return nameProfile(key, ErrNotSynced)
 	case profile == nil:
-		return nil, nameProfile(key, ErrProfileNotFound)
+		return nameProfile(key, ErrProfileNotFound)
 	}
-	return profile, nil
+	return nil
 }
 
 // nameProfile adds the profile to an error that does not name it.

@@ -46,7 +46,7 @@ func accessKey(profile *inventory.Profile) string {
 
 // use returns the reference to a profile. The lock is held.
 func (c *Clients) use(key inventory.Key) (*reference, error) {
-	if _, err := c.lookup(key); err != nil {
+	if err := c.lookup(key); err != nil {
 		return nil, err
 	}
 	r := c.references[key]

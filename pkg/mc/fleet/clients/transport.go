@@ -60,7 +60,7 @@ func (r *reference) explain(err error) error {
 	if !r.dropped {
 		return err
 	}
-	if _, reason := r.clients.lookup(r.key); reason != nil {
+	if reason := r.clients.lookup(r.key); reason != nil {
 		return fmt.Errorf("%w: %w", reason, err)
 	}
 	return err

@@ -7,9 +7,9 @@ package cachereads
 
 import (
 	"context"
+	"errors"
 	"sync"
 
-	"errors"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 

@@ -54,7 +54,7 @@ type claim struct {
 	// engaging is closed when the worker has disengaged the cluster. It is nil if it
 	// does not engage it.
 	engaging chan struct{}
-	since    time.Time // when it began to
+	since    time.Time // when the worker got the cluster, zero if it has not
 	using    *claim    // whose profile the worker connects with, nil for its own
 	user     *claim    // the claim that is using this one
 }
@@ -153,6 +153,7 @@ func (c *Claims) setHolderLocked(cl, holder *claim) {
 	}
 	cl.holder, cl.verified = holder, ""
 	if holder != nil {
+		cl.since = time.Time{}
 		holder.duplicates = append(holder.duplicates, cl)
 		for _, other := range slices.Clone(cl.duplicates) {
 			c.setHolderLocked(other, holder)
@@ -198,6 +199,9 @@ func (c *Claims) wakeLocked(claims []*claim, except *claim) {
 func (c *Claims) setUIDLocked(cl *claim, uid string) {
 	if cl.uid == uid {
 		return
+	}
+	if cl.uid != "" {
+		cl.since = time.Time{}
 	}
 	if cl.uid != "" {
 		without(c.byUID, cl.uid, cl)
@@ -389,7 +393,10 @@ func (c *Claims) claim(w *Worker, profile *inventory.Profile, uid string) (*Work
 		other.worker.giveWay(w)
 	}
 	if cl.engaging == nil {
-		cl.engaging, cl.since = make(chan struct{}), w.Clock.Now()
+		cl.engaging = make(chan struct{})
+	}
+	if cl.since.IsZero() {
+		cl.since = w.Clock.Now()
 	}
 	return nil, nil
 }
@@ -421,15 +428,20 @@ func (c *Claims) holderLocked(cl *claim, giveUp func(*claim)) *claim {
 
 // keepsFrom reports whether the worker keeps the cluster that it has, and that the
 // other one has found to be its own. The first one keeps it, so that a restart gives
-// the same result, and later profiles cannot take a cluster from their neighbours. But
-// within a trust domain a cluster that has been engaged for a while is not disturbed.
+// the same result. But one that has had it for a while is not disturbed: an older
+// profile could have been changed to take it. Within a trust domain, it must also be
+// engaged.
 func (cl *claim) keepsFrom(other *claim) bool {
 	switch {
 	case cl.worker.standby != other.worker.standby:
 		return other.worker.standby
+	case cl.trust != other.trust && !cl.since.IsZero() && !other.since.IsZero() && !cl.since.Equal(other.since):
+		return cl.since.Before(other.since) // both have one, and it is found to be the same
 	case cl.order < other.order:
 		return true
-	case cl.trust != other.trust || other.engaging != nil || cl.engaging == nil:
+	case cl.since.IsZero() || !other.since.IsZero():
+		return false
+	case cl.trust == other.trust && cl.engaging == nil:
 		return false
 	}
 	w := cl.worker

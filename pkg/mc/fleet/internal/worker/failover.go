@@ -31,6 +31,34 @@ func (s *session) endFailover() {
 	}
 }
 
+// tryOwnLater makes the session try the worker's own profile again after a while, if
+// it uses another one: the own one may lead to another cluster, which was not known.
+func (s *session) tryOwnLater() {
+	if s.worker.source.Load() != nil {
+		s.retry = s.worker.Clock.After(s.worker.MaxBackoff)
+	}
+}
+
+// retryDue connects again, with the worker's own profile if the cluster responds.
+func (s *session) retryDue() {
+	if !s.health.degraded() {
+		s.worker.Claims.use(s.worker, nil)
+	}
+	s.startReconnect()
+}
+
+// backToSourceInUse goes on with another profile than the worker's own, which does
+// not work. It reports false if the own one is in use.
+func (s *session) backToSourceInUse() bool {
+	source, inUse := s.sourceInUse()
+	if source == nil || !inUse || s.health.degraded() || !s.worker.Claims.use(s.worker, source) {
+		return false
+	}
+	s.tried = accessKey(s.worker.Profile())
+	s.tryOwnLater()
+	return true
+}
+
 // sourceInUse returns whose profile the connection is made of, nil for the worker's
 // own, and false if that was removed.
 func (s *session) sourceInUse() (*Worker, bool) {

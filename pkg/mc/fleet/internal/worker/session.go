@@ -49,11 +49,13 @@ type session struct {
 // long as the cluster is engaged.
 func (w *Worker) newSession(cl *Cluster) *session {
 	profile := cl.Profile()
-	return &session{
+	s := &session{
 		worker: w, cluster: cl, tried: accessKey(profile), profileUID: profile.UID, profileKey: inventory.KeyOf(profile),
 		backoff: retry.Backoff(w.MinBackoff, w.MaxBackoff),
 		health:  newHealth(w, cl),
 	}
+	s.tryOwnLater()
+	return s
 }
 
 // serve follows the profile and monitors the health of an engaged cluster. It
@@ -72,7 +74,7 @@ func (w *Worker) serve(cl *Cluster) error {
 		case <-w.changed:
 			err = s.profileChanged()
 		case <-s.retry:
-			s.startReconnect()
+			s.retryDue()
 		case result := <-s.reconnect.results():
 			err = s.reconnected(result)
 		case <-s.health.due():
@@ -275,14 +277,15 @@ func (s *session) reconnected(result *reconnectResult) error {
 	default:
 		result.connection.Release()
 		err := &identityError{old: s.cluster.identity, new: result.identity}
-		if inventory.KeyOf(profile) == s.profileKey {
-			return err
+		if source, _ := s.sourceInUse(); inventory.KeyOf(profile) == s.profileKey || source != nil && profile == w.Own() {
+			return err // the name is that of the cluster to which its own profile leads
 		}
 		return s.reconnectFailed(fmt.Errorf("profile %s cannot be used: %w", inventory.KeyOf(profile), err))
 	}
 	w.setConnection(s.cluster.connection, s.cluster.identity.UID)
 	s.accessErr, s.unauthorized, s.profileUID, s.profileKey = nil, nil, profile.UID, inventory.KeyOf(profile)
 	s.cluster.setProfile(profile)
+	s.tryOwnLater()
 	s.recovered() // it has just responded
 	return w.claim(profile, s.cluster.identity)
 }
@@ -300,6 +303,9 @@ func (s *session) reconnectFailed(err error) error {
 	}
 	if mustReplace {
 		return withReason(ResolveFailed, err)
+	}
+	if s.backToSourceInUse() {
+		return s.takeUnauthorized()
 	}
 	delay := w.delay(s.backoff.Step(), err)
 	s.accessErr = err
