@@ -46,8 +46,9 @@ func TestDuplicateTakesOver(t *testing.T) {
 			return reconcile.Result{}, nil
 		}))).To(Succeed())
 	mctest.StartManager(t, mgr)
-	source.put(profile("a", c.Config().Host), member("other", "b", c.Config().Host, ""))
+	source.put(profile("a", c.Config().Host))
 	g.Eventually(began).Should(Receive(Equal(multicluster.ClusterName("fleet/a"))))
+	source.put(member("other", "b", c.Config().Host, ""))
 	source.remove("a")
 	g.Eventually(func() []fleet.ClusterStatus { return f.Status() }).Should(ContainElement(And(
 		HaveField("Name", multicluster.ClusterName("other/b")), HaveField("State", fleet.Connecting), HaveField("Reason", fleet.DuplicateCluster))))
