@@ -213,7 +213,7 @@ func TestQuickHandOver(t *testing.T) {
 	}
 }
 
-// mode is what may happen in a run of TestHostileMoves.
+// mode is what may happen in a run of TestClustersAreEngagedOnce.
 type mode struct {
 	trust, byMemberID bool
 	unreadable        bool // UIDs cannot be read for a while: a cluster may be engaged twice then
@@ -222,17 +222,22 @@ type mode struct {
 
 // Whatever happens to profiles and servers, no cluster is engaged twice at once, and
 // each cluster that can be reached in the end is engaged.
-func TestHostileMoves(t *testing.T) {
-	first, n := 0, 100
-	if v := os.Getenv("SEEDS"); v != "" {
-		fmt.Sscanf(v, "%d,%d", &first, &n)
-	}
+func TestClustersAreEngagedOnce(t *testing.T) {
+	first, n := seedOf("ROLLCALL_SEED", 0), seedOf("ROLLCALL_SEEDS", 100)
 	for seed := first; seed < first+n; seed++ {
 		synctest.Test(t, func(t *testing.T) { hostileMoves(t, uint64(seed)) })
 		if t.Failed() {
 			return
 		}
 	}
+}
+
+// seedOf returns the value of an environment variable.
+func seedOf(variable string, otherwise int) int {
+	if n, err := strconv.Atoi(os.Getenv(variable)); err == nil {
+		return n
+	}
+	return otherwise
 }
 
 func hostileMoves(t *testing.T, seed uint64) {
