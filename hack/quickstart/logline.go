@@ -7,9 +7,12 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"net/url"
 	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/rollcall-dev/rollcall/internal/realfleet"
 )
 
 // logLine is a line of the controller's log.
@@ -39,6 +42,23 @@ func logs(message, cluster string) func(line string) bool {
 		return ok && l.message == message && l.cluster == cluster
 	}
 }
+
+// listsConfigMaps matches client-go's lines about requests for all ConfigMaps, at the
+// addresses of the members. A limit of 1 only asks for the resource version.
+func listsConfigMaps(members ...*realfleet.Member) func(line string) bool {
+	return func(line string) bool {
+		u, err := url.Parse(requestURL.FindString(line))
+		if err != nil || u.Path != "/api/v1/configmaps" ||
+			!slices.ContainsFunc(members, func(m *realfleet.Member) bool { return m.Network.Addr() == u.Host }) {
+			return false
+		}
+		query := u.Query()
+		return query.Get("sendInitialEvents") == "true" || query.Get("watch") == "" && query.Get("limit") != "1"
+	}
+}
+
+// requestURL matches the URL of a request in a log line.
+var requestURL = regexp.MustCompile(`https://[^"'\\ ]+`)
 
 // isRelevant reports whether the line, of zap or client-go, is logged also at the
 // default verbosity.

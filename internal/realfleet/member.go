@@ -5,9 +5,7 @@ package realfleet
 
 import (
 	"context"
-	"fmt"
 	"net/http"
-	"net/url"
 
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -22,13 +20,13 @@ const memberNamespace = "rollcall"
 // Member is a cluster whose ConfigMaps are reconciled.
 type Member struct {
 	*ControlPlane
-	Network *Forwarder // between the controller and the cluster
-	id      string     // the cluster's ID (KEP-2149)
-	account *corev1.ServiceAccount
+	Namespace string     // of its ClusterProfile
+	Network   *Forwarder // between the controller and the cluster
+	id        string     // the cluster's ID (KEP-2149)
+	account   *corev1.ServiceAccount
 
 	HasProfile bool // has a ClusterProfile in the hub
 
-	issued      int            // number of tokens issued
 	Token       string         // the current token
 	BoundSecret *corev1.Secret // deleting it revokes the current token
 }
@@ -36,14 +34,12 @@ type Member struct {
 // NewMember sets up a cluster for the controller: a service account that can only
 // read ConfigMaps, and a token for it.
 func NewMember(ctx context.Context, cp *ControlPlane) (*Member, error) {
-	server, err := url.Parse(cp.Config.Host)
-	if err != nil {
-		return nil, err
-	}
 	m := &Member{
 		ControlPlane: cp,
+		Namespace:    FleetNamespace,
 		account:      &corev1.ServiceAccount{ObjectMeta: named(memberNamespace, "controller")},
 	}
+	var err error
 	if m.id, err = m.identify(ctx); err != nil {
 		return nil, err
 	}
@@ -65,11 +61,24 @@ func NewMember(ctx context.Context, cp *ControlPlane) (*Member, error) {
 	if err != nil {
 		return nil, err
 	}
+	return m, m.connect(ctx)
+}
+
+// connect issues a token and opens an address of its own.
+func (m *Member) connect(ctx context.Context) error {
 	if err := m.ReplaceToken(ctx); err != nil {
-		return nil, err
+		return err
 	}
-	m.Network, err = NewForwarder(server.Host)
-	return m, err
+	var err error
+	m.Network, err = m.NewNetwork()
+	return err
+}
+
+// Again returns the same cluster for another ClusterProfile, in another namespace. It
+// has an address and a token of its own. Its Network must be closed.
+func (m *Member) Again(ctx context.Context, namespace string) (*Member, error) {
+	again := &Member{ControlPlane: m.ControlPlane, Namespace: namespace, id: m.id, account: m.account}
+	return again, again.connect(ctx)
 }
 
 // identify returns the UID of the namespace kube-system, the cluster ID that
@@ -84,8 +93,7 @@ func (m *Member) identify(ctx context.Context) (string, error) {
 
 // ReplaceToken issues a token that can be revoked. The previous one stays valid.
 func (m *Member) ReplaceToken(ctx context.Context) error {
-	m.issued++
-	bound := &corev1.Secret{ObjectMeta: named(memberNamespace, fmt.Sprintf("controller-token-%d", m.issued))}
+	bound := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: memberNamespace, GenerateName: "controller-token-"}}
 	if err := m.Create(ctx, bound); err != nil {
 		return err
 	}

@@ -93,8 +93,11 @@ func (c *Claims) update(w *Worker) {
 	if first := c.firstLocked(cl); first != nil && !first.identified {
 		first.worker.wake() // it may try this profile now
 	}
-	if cl.user != nil {
-		cl.user.worker.profileInUseChanged()
+	if user := cl.user; user != nil {
+		if cl.trust != user.trust || !cl.same(user) {
+			c.useLocked(user, nil) // it is another cluster's now
+		}
+		user.worker.profileInUseChanged()
 	}
 }
 
