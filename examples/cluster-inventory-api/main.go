@@ -14,6 +14,7 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -43,6 +44,7 @@ func run() error {
 	logOptions.BindFlags(flag.CommandLine)
 	klog.InitFlags(flag.CommandLine) // what client-go logs
 	metricsAddress := flag.String("metrics-bind-address", "0", "`address` that serves the metrics, such as :8080; 0 for none")
+	trustedNamespaces := flag.String("trusted-namespaces", "", "comma-separated `namespaces` of the hub whose profiles may take each other's place")
 	flag.Parse()
 	ctrl.SetLogger(zap.New(zap.UseFlagOptions(&logOptions)))
 	switch {
@@ -58,7 +60,10 @@ func run() error {
 		return err
 	}
 	defer resolver.Close()
-	provider, err := clusterinventoryapi.New(clusterinventoryapi.Options{Credentials: resolver})
+	provider, err := clusterinventoryapi.New(clusterinventoryapi.Options{
+		Credentials:       resolver,
+		TrustedNamespaces: strings.Split(*trustedNamespaces, ","),
+	})
 	if err != nil {
 		return err
 	}

@@ -63,6 +63,7 @@ func startController(ctx context.Context, h *realfleet.Hub, bin, dir string) (*p
 		"--kubeconfig="+controllerKubeconfig,
 		"--clusterprofile-provider-file="+providerFile,
 		"--credential-plugin-dir="+bin,
+		"--trusted-namespaces="+realfleet.FleetNamespace+","+realfleet.SecondNamespace,
 		// The highest verbosity, to verify that no token is ever logged.
 		"--zap-log-level=10", "--v=10",
 	)
@@ -94,10 +95,12 @@ const (
 	engaged    = "Cluster engaged"
 	disengaged = "Cluster disengaged"
 	switched   = "Switched cluster connection"
+	duplicate  = "Profile is a duplicate, its cluster has another name"
+	tookOver   = "Profile removed, its cluster keeps its name and goes on with another profile"
 )
 
 // clusterName is the member's name in the controller: that of its profile.
-func clusterName(m *realfleet.Member) string { return realfleet.FleetNamespace + "/" + m.Name }
+func clusterName(m *realfleet.Member) string { return m.Namespace + "/" + m.Name }
 
 // reconciledLine is the beginning of the line that the controller prints for a
 // ConfigMap in the namespace default.

@@ -37,6 +37,7 @@ type quickstart struct {
 	controller            *process
 	hubTokens             []string // of the controller and the plugin
 	revoked               []string
+	switches              map[string]int // expected, by cluster name
 
 	mu      sync.Mutex // guards the fields below
 	planes  []*realfleet.ControlPlane
@@ -44,7 +45,7 @@ type quickstart struct {
 }
 
 func newQuickstart(u *ui, keep bool) *quickstart {
-	return &quickstart{ui: u, keep: keep}
+	return &quickstart{ui: u, keep: keep, switches: map[string]int{}}
 }
 
 // run runs all steps and stops what they started. It has printed the errors that
@@ -216,10 +217,10 @@ func (q *quickstart) expectLogged(ctx context.Context, r *report, m *realfleet.M
 }
 
 // expectUntouched verifies that each cluster was engaged once, and not disengaged
-// or connected again since.
+// since, and that its connection was switched only as expected.
 func (q *quickstart) expectUntouched(members ...*realfleet.Member) error {
 	for _, m := range members {
-		for message, want := range map[string]int{engaged: 1, disengaged: 0, switched: 0} {
+		for message, want := range map[string]int{engaged: 1, disengaged: 0, switched: q.switches[clusterName(m)]} {
 			if lines := q.controller.stderr.Matching(logs(message, clusterName(m))); len(lines) != want {
 				return fmt.Errorf("expected the log line “%s” for %s %d times, found it %d times",
 					message, clusterName(m), want, len(lines))

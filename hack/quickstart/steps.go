@@ -37,6 +37,7 @@ func (q *quickstart) steps() []step {
 		{"Adding a third cluster, asia", "The running controller also reconciles a third cluster, asia", q.addCluster},
 		{"Replacing america's token", "america has a new token, the old one is revoked", q.replaceToken},
 		{"Sending heartbeats", "Heartbeats caused no reconnects", q.sendHeartbeats},
+		{"Deleting the first of two profiles of asia", "asia's first profile is deleted, its cluster goes on with the second", q.deleteFirstProfile},
 		{"Removing europe", "europe is disengaged, the other clusters are not affected", q.removeCluster},
 		{"Searching for leaked tokens", "The controller's output and the profiles contain no token", q.searchTokens},
 	}
@@ -237,6 +238,60 @@ func (q *quickstart) sendHeartbeats(ctx context.Context, r *report) error {
 	}
 	r.Explain("Each profile was updated %d times. No cluster was engaged again.", heartbeats)
 	return q.expectUntouched(members...)
+}
+
+// deleteFirstProfile creates a second profile for a member, in another namespace and
+// with another address and token, and deletes the first one.
+func (q *quickstart) deleteFirstProfile(ctx context.Context, r *report) error {
+	first := q.asia
+	second, err := first.Again(ctx, realfleet.SecondNamespace)
+	if err != nil {
+		return err
+	}
+	q.mu.Lock()
+	q.members = append(q.members, second)
+	q.mu.Unlock()
+	if err := q.hub.AddMember(ctx, second); err != nil {
+		return err
+	}
+	r.Explain("A second profile is not a second cluster:")
+	if err := q.expectLogged(ctx, r, second, duplicate, "profile", "other"); err != nil {
+		return err
+	}
+	lists, err := first.Lists(ctx, "configmaps")
+	if err != nil {
+		return err
+	}
+	if lists == 0 {
+		return fmt.Errorf("the metrics of %s count no list of ConfigMaps", first.Name)
+	}
+
+	r.Explain("It has another address and token, and takes over when the first one is deleted:")
+	if err := q.hub.DeleteProfile(ctx, first); err != nil {
+		return err
+	}
+	for _, message := range []string{tookOver, switched} {
+		if err := q.expectLogged(ctx, r, first, message, "profile", "other", "server"); err != nil {
+			return err
+		}
+	}
+	first.Network.Close()
+	if err := first.CreateConfigMap(ctx, "after-the-first-profile"); err != nil {
+		return err
+	}
+	if err := q.expectReconciled(ctx, r, first, "after-the-first-profile"); err != nil {
+		return err
+	}
+	after, err := first.Lists(ctx, "configmaps")
+	switch {
+	case err != nil:
+		return err
+	case after != lists:
+		return fmt.Errorf("%s received %d more lists of ConfigMaps", first.Name, after-lists)
+	}
+	r.Explain("Since then %s received no list of ConfigMaps: its cache and its watch continued.", first.Name)
+	q.switches[clusterName(first)] = 1
+	return q.expectUntouched(first)
 }
 
 // removeCluster deletes a profile. The hub's watch delivers the deletion after the

@@ -27,6 +27,9 @@ const (
 	// FleetNamespace has the ClusterProfiles and the controller's service account.
 	FleetNamespace = "fleet"
 
+	// SecondNamespace has further ClusterProfiles of members: it is another inventory.
+	SecondNamespace = "apps"
+
 	// TokenNamespace has the Secrets with the members' tokens, and the plugin's
 	// service account.
 	TokenNamespace = "fleet-tokens"
@@ -62,6 +65,7 @@ func NewHub(ctx context.Context, cp *ControlPlane, crd string) (*Hub, error) {
 	}
 	return h, h.Create(ctx,
 		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: FleetNamespace}},
+		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: SecondNamespace}},
 		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: TokenNamespace}},
 
 		h.ControllerAccount,
@@ -114,7 +118,7 @@ func (h *Hub) AddMember(ctx context.Context, m *Member) error {
 // the member's server.
 func secretOf(m *Member) *corev1.Secret {
 	secret := &corev1.Secret{
-		ObjectMeta: named(TokenNamespace, m.Name),
+		ObjectMeta: named(TokenNamespace, m.secretName()),
 		Data: map[string][]byte{
 			corev1.ServiceAccountTokenKey:  []byte(m.Token),
 			corev1.ServiceAccountRootCAKey: m.Config.CAData,
@@ -124,13 +128,15 @@ func secretOf(m *Member) *corev1.Secret {
 	return secret
 }
 
+func (m *Member) secretName() string { return m.Namespace + "-" + m.Name }
+
 func (m *Member) server() string { return "https://" + m.Network.Addr() }
 
 // profileOf returns the member's ClusterProfile (KEP-4322). It names the access
 // provider and has the config for the plugin (KEP-5339), but no secret.
 func profileOf(m *Member) (*inventory.Profile, error) {
 	pluginConfig, err := json.Marshal(map[string]any{
-		"secretRef": map[string]string{"namespace": TokenNamespace, "name": m.Name, "key": "token"},
+		"secretRef": map[string]string{"namespace": TokenNamespace, "name": m.secretName(), "key": "token"},
 	})
 	if err != nil {
 		return nil, err
@@ -138,9 +144,12 @@ func profileOf(m *Member) (*inventory.Profile, error) {
 	now := metav1.Now()
 	return &inventory.Profile{
 		ObjectMeta: metav1.ObjectMeta{
-			Namespace: FleetNamespace,
+			Namespace: m.Namespace,
 			Name:      m.Name,
-			Labels:    map[string]string{v1alpha1.LabelClusterManagerKey: clusterManager},
+			Labels: map[string]string{
+				v1alpha1.LabelClusterManagerKey: clusterManager,
+				inventory.LabelMemberID:         m.id,
+			},
 		},
 		Spec: v1alpha1.ClusterProfileSpec{
 			DisplayName:    m.Name,
@@ -171,7 +180,7 @@ func profileOf(m *Member) (*inventory.Profile, error) {
 
 // PutToken replaces the member's token in the hub.
 func (h *Hub) PutToken(ctx context.Context, m *Member) error {
-	secret := &corev1.Secret{ObjectMeta: named(TokenNamespace, m.Name)}
+	secret := &corev1.Secret{ObjectMeta: named(TokenNamespace, m.secretName())}
 	before := secret.DeepCopy()
 	secret.Data = map[string][]byte{"token": []byte(m.Token)}
 	return h.Client.Patch(ctx, secret, client.MergeFrom(before))
@@ -180,7 +189,7 @@ func (h *Hub) PutToken(ctx context.Context, m *Member) error {
 // Heartbeat updates the status of the member's profile, as cluster managers do.
 func (h *Hub) Heartbeat(ctx context.Context, m *Member) error {
 	profile := &inventory.Profile{}
-	if err := h.Client.Get(ctx, client.ObjectKey{Namespace: FleetNamespace, Name: m.Name}, profile); err != nil {
+	if err := h.Client.Get(ctx, client.ObjectKey{Namespace: m.Namespace, Name: m.Name}, profile); err != nil {
 		return err
 	}
 	// The API stores whole seconds; each heartbeat must differ from the last.
@@ -192,14 +201,14 @@ func (h *Hub) Heartbeat(ctx context.Context, m *Member) error {
 // DeleteProfile deletes the member's ClusterProfile.
 func (h *Hub) DeleteProfile(ctx context.Context, m *Member) error {
 	m.HasProfile = false
-	return h.Client.Delete(ctx, &inventory.Profile{ObjectMeta: named(FleetNamespace, m.Name)})
+	return h.Client.Delete(ctx, &inventory.Profile{ObjectMeta: named(m.Namespace, m.Name)})
 }
 
 // RemoveMember deletes the member's ClusterProfile, if it exists, and its Secret.
 func (h *Hub) RemoveMember(ctx context.Context, m *Member) error {
 	return errors.Join(
 		client.IgnoreNotFound(h.DeleteProfile(ctx, m)),
-		h.Client.Delete(ctx, &corev1.Secret{ObjectMeta: named(TokenNamespace, m.Name)}),
+		h.Client.Delete(ctx, &corev1.Secret{ObjectMeta: named(TokenNamespace, m.secretName())}),
 	)
 }
 

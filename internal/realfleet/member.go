@@ -6,8 +6,11 @@ package realfleet
 import (
 	"context"
 	"fmt"
+	"io"
 	"net/http"
 	"net/url"
+	"strconv"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -22,13 +25,13 @@ const memberNamespace = "rollcall"
 // Member is a cluster whose ConfigMaps are reconciled.
 type Member struct {
 	*ControlPlane
-	Network *Forwarder // between the controller and the cluster
-	id      string     // the cluster's ID (KEP-2149)
-	account *corev1.ServiceAccount
+	Namespace string     // of its ClusterProfile
+	Network   *Forwarder // between the controller and the cluster
+	id        string     // the cluster's ID (KEP-2149)
+	account   *corev1.ServiceAccount
 
 	HasProfile bool // has a ClusterProfile in the hub
 
-	issued      int            // number of tokens issued
 	Token       string         // the current token
 	BoundSecret *corev1.Secret // deleting it revokes the current token
 }
@@ -36,14 +39,12 @@ type Member struct {
 // NewMember sets up a cluster for the controller: a service account that can only
 // read ConfigMaps, and a token for it.
 func NewMember(ctx context.Context, cp *ControlPlane) (*Member, error) {
-	server, err := url.Parse(cp.Config.Host)
-	if err != nil {
-		return nil, err
-	}
 	m := &Member{
 		ControlPlane: cp,
+		Namespace:    FleetNamespace,
 		account:      &corev1.ServiceAccount{ObjectMeta: named(memberNamespace, "controller")},
 	}
+	var err error
 	if m.id, err = m.identify(ctx); err != nil {
 		return nil, err
 	}
@@ -65,11 +66,27 @@ func NewMember(ctx context.Context, cp *ControlPlane) (*Member, error) {
 	if err != nil {
 		return nil, err
 	}
+	return m, m.connect(ctx)
+}
+
+// connect issues a token and opens an address of its own.
+func (m *Member) connect(ctx context.Context) error {
+	server, err := url.Parse(m.Config.Host)
+	if err != nil {
+		return err
+	}
 	if err := m.ReplaceToken(ctx); err != nil {
-		return nil, err
+		return err
 	}
 	m.Network, err = NewForwarder(server.Host)
-	return m, err
+	return err
+}
+
+// Again returns the same cluster for another ClusterProfile, in another namespace. It
+// has an address and a token of its own. Its Network must be closed.
+func (m *Member) Again(ctx context.Context, namespace string) (*Member, error) {
+	again := &Member{ControlPlane: m.ControlPlane, Namespace: namespace, id: m.id, account: m.account}
+	return again, again.connect(ctx)
 }
 
 // identify returns the UID of the namespace kube-system, the cluster ID that
@@ -84,8 +101,7 @@ func (m *Member) identify(ctx context.Context) (string, error) {
 
 // ReplaceToken issues a token that can be revoked. The previous one stays valid.
 func (m *Member) ReplaceToken(ctx context.Context) error {
-	m.issued++
-	bound := &corev1.Secret{ObjectMeta: named(memberNamespace, fmt.Sprintf("controller-token-%d", m.issued))}
+	bound := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: memberNamespace, GenerateName: "controller-token-"}}
 	if err := m.Create(ctx, bound); err != nil {
 		return err
 	}
@@ -114,6 +130,48 @@ func (m *Member) Status(ctx context.Context, token string) (int, error) {
 		return 0, err
 	}
 	return response.StatusCode, response.Body.Close()
+}
+
+// Lists returns how often the API server has sent all objects of a resource in all
+// namespaces: the LIST requests, and the watches that began with a list.
+func (m *Member) Lists(ctx context.Context, resource string) (int, error) {
+	metrics, err := m.metrics(ctx)
+	if err != nil {
+		return 0, err
+	}
+	count := 0
+	for line := range strings.Lines(metrics) {
+		has := func(name, value string) bool { return strings.Contains(line, fmt.Sprintf("%s=%q", name, value)) }
+		isList := strings.HasPrefix(line, "apiserver_request_total{") && has("verb", "LIST") ||
+			strings.HasPrefix(line, "apiserver_watch_list_duration_seconds_count{")
+		if !isList || !has("resource", resource) || !has("scope", "cluster") {
+			continue
+		}
+		n, err := strconv.Atoi(strings.TrimSpace(line[strings.LastIndex(line, " ")+1:]))
+		if err != nil {
+			return 0, fmt.Errorf("metrics of %s: %w", m.Name, err)
+		}
+		count += n
+	}
+	return count, nil
+}
+
+func (m *Member) metrics(ctx context.Context) (string, error) {
+	httpClient, err := rest.HTTPClientFor(m.Config)
+	if err != nil {
+		return "", err
+	}
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, m.Config.Host+"/metrics", http.NoBody)
+	if err != nil {
+		return "", err
+	}
+	response, err := httpClient.Do(request)
+	if err != nil {
+		return "", err
+	}
+	defer response.Body.Close()
+	text, err := io.ReadAll(response.Body)
+	return string(text), err
 }
 
 // CreateConfigMap creates a ConfigMap for the controller to reconcile.

@@ -36,13 +36,17 @@ type hubEnv struct {
 
 // newHubEnv returns an env that has not been started. When the test ends, it
 // looks for tokens in the logs.
-func newHubEnv(t *testing.T) *hubEnv {
+func newHubEnv(t *testing.T, change ...func(*clusterinventoryapi.Options)) *hubEnv {
 	t.Helper()
 	g := NewWithT(t)
 	e := &hubEnv{controlPlanes: realPlanes(t), t: t, recorder: newRecorder()}
 	resolver, err := e.newResolver()
 	g.Expect(err).NotTo(HaveOccurred())
-	e.provider, err = clusterinventoryapi.New(clusterinventoryapi.Options{Credentials: resolver})
+	options := clusterinventoryapi.Options{Credentials: resolver}
+	for _, c := range change {
+		c(&options)
+	}
+	e.provider, err = clusterinventoryapi.New(options)
 	g.Expect(err).NotTo(HaveOccurred())
 	hubToken, err := e.hub.IssueToken(t.Context(), e.hub.ControllerAccount, nil)
 	g.Expect(err).NotTo(HaveOccurred())
@@ -92,7 +96,7 @@ func checkNotLogged(t *testing.T, token string) {
 }
 
 func memberName(m *realfleet.Member) multicluster.ClusterName {
-	return multicluster.ClusterName(realfleet.FleetNamespace + "/" + m.Name)
+	return multicluster.ClusterName(m.Namespace + "/" + m.Name)
 }
 
 // add adds a member to the hub until the test ends.
