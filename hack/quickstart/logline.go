@@ -7,9 +7,12 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"net/url"
 	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/rollcall-dev/rollcall/internal/realfleet"
 )
 
 // logLine is a line of the controller's log.
@@ -39,6 +42,24 @@ func logs(message, cluster string) func(line string) bool {
 		return ok && l.message == message && l.cluster == cluster
 	}
 }
+
+// listsConfigMaps matches client-go's lines about requests for all ConfigMaps of the
+// member, at the address of its profile. A limit of 1 only asks for the resource
+// version.
+func listsConfigMaps(m *realfleet.Member) func(line string) bool {
+	return func(line string) bool {
+		found := requestURL.FindString(line)
+		u, err := url.Parse(found)
+		if found == "" || err != nil || u.Host != m.Network.Addr() || u.Path != "/api/v1/configmaps" {
+			return false
+		}
+		query := u.Query()
+		return query.Get("sendInitialEvents") == "true" || query.Get("watch") == "" && query.Get("limit") != "1"
+	}
+}
+
+// requestURL matches the URL in a line like "Request" verb="GET" url="https://…".
+var requestURL = regexp.MustCompile(`https://[^"' ]+`)
 
 // isRelevant reports whether the line, of zap or client-go, is logged also at the
 // default verbosity.

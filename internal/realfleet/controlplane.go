@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/url"
 	"os"
 	"path/filepath"
 	"time"
@@ -138,6 +139,15 @@ func (cp *ControlPlane) Create(ctx context.Context, objects ...client.Object) er
 		}
 	}
 	return nil
+}
+
+// NewNetwork returns a forwarder to the API server.
+func (cp *ControlPlane) NewNetwork() (*Forwarder, error) {
+	server, err := url.Parse(cp.Config.Host)
+	if err != nil {
+		return nil, err
+	}
+	return NewForwarder(server.Host)
 }
 
 // WriteKubeconfig writes a kubeconfig with the token, readable only by the user.

@@ -18,6 +18,7 @@ type Forwarder struct {
 
 	mu     sync.Mutex // guards the fields below
 	closed bool
+	down   bool
 	conns  map[net.Conn]struct{}
 }
 
@@ -76,7 +77,7 @@ func (f *Forwarder) add(conns ...net.Conn) bool {
 	for _, conn := range conns {
 		f.conns[conn] = struct{}{}
 	}
-	return !f.closed
+	return !f.closed && !f.down
 }
 
 func (f *Forwarder) remove(conns ...net.Conn) {
@@ -93,6 +94,16 @@ func (f *Forwarder) Cut() {
 	defer f.mu.Unlock()
 	for conn := range f.conns {
 		_ = conn.Close()
+	}
+}
+
+// SetDown closes all connections, and new ones at once, until it is set to false.
+func (f *Forwarder) SetDown(down bool) {
+	f.mu.Lock()
+	f.down = down
+	f.mu.Unlock()
+	if down {
+		f.Cut()
 	}
 }
 

@@ -6,11 +6,7 @@ package realfleet
 import (
 	"context"
 	"fmt"
-	"io"
 	"net/http"
-	"net/url"
-	"strconv"
-	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -71,14 +67,11 @@ func NewMember(ctx context.Context, cp *ControlPlane) (*Member, error) {
 
 // connect issues a token and opens an address of its own.
 func (m *Member) connect(ctx context.Context) error {
-	server, err := url.Parse(m.Config.Host)
-	if err != nil {
-		return err
-	}
 	if err := m.ReplaceToken(ctx); err != nil {
 		return err
 	}
-	m.Network, err = NewForwarder(server.Host)
+	var err error
+	m.Network, err = m.NewNetwork()
 	return err
 }
 
@@ -130,48 +123,6 @@ func (m *Member) Status(ctx context.Context, token string) (int, error) {
 		return 0, err
 	}
 	return response.StatusCode, response.Body.Close()
-}
-
-// Lists returns how often the API server has sent all objects of a resource in all
-// namespaces: the LIST requests, and the watches that began with a list.
-func (m *Member) Lists(ctx context.Context, resource string) (int, error) {
-	metrics, err := m.metrics(ctx)
-	if err != nil {
-		return 0, err
-	}
-	count := 0
-	for line := range strings.Lines(metrics) {
-		has := func(name, value string) bool { return strings.Contains(line, fmt.Sprintf("%s=%q", name, value)) }
-		isList := strings.HasPrefix(line, "apiserver_request_total{") && has("verb", "LIST") ||
-			strings.HasPrefix(line, "apiserver_watch_list_duration_seconds_count{")
-		if !isList || !has("resource", resource) || !has("scope", "cluster") {
-			continue
-		}
-		n, err := strconv.Atoi(strings.TrimSpace(line[strings.LastIndex(line, " ")+1:]))
-		if err != nil {
-			return 0, fmt.Errorf("metrics of %s: %w", m.Name, err)
-		}
-		count += n
-	}
-	return count, nil
-}
-
-func (m *Member) metrics(ctx context.Context) (string, error) {
-	httpClient, err := rest.HTTPClientFor(m.Config)
-	if err != nil {
-		return "", err
-	}
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, m.Config.Host+"/metrics", http.NoBody)
-	if err != nil {
-		return "", err
-	}
-	response, err := httpClient.Do(request)
-	if err != nil {
-		return "", err
-	}
-	defer response.Body.Close()
-	text, err := io.ReadAll(response.Body)
-	return string(text), err
 }
 
 // CreateConfigMap creates a ConfigMap for the controller to reconcile.

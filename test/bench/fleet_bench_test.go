@@ -21,11 +21,12 @@ type fleetSize struct {
 	gets     int           // by each of the goroutines
 	heavy    int           // clusters that are listed for the peak of the heap
 	objects  int           // in each of these
+	failover int           // clusters with two profiles
 }
 
 var (
-	fullFleet     = fleetSize{clusters: 500, rounds: 3, beats: 10 * time.Second, gets: 2_000_000, heavy: 100, objects: 200}
-	smallestFleet = fleetSize{clusters: 10, rounds: 1, beats: 100 * time.Millisecond, gets: 1000, heavy: 5, objects: 5}
+	fullFleet     = fleetSize{clusters: 500, rounds: 3, beats: 10 * time.Second, gets: 2_000_000, heavy: 100, objects: 200, failover: 50}
+	smallestFleet = fleetSize{clusters: 10, rounds: 1, beats: 100 * time.Millisecond, gets: 1000, heavy: 5, objects: 5, failover: 5}
 )
 
 // BenchmarkFleet runs all experiments once, whatever the time given, and prints
@@ -57,5 +58,6 @@ func measureFleet(tb testing.TB, s fleetSize) []row {
 	tb.Helper()
 	rows := starts(tb, s)
 	rows = append(rows, peaks(tb, s)...)
-	return append(rows, running(tb, s)...)
+	rows = append(rows, running(tb, s)...)
+	return append(rows, failovers(tb, s)...)
 }

@@ -29,6 +29,7 @@ import (
 type hubEnv struct {
 	*controlPlanes
 	t        *testing.T
+	network  *realfleet.Forwarder // between the manager and the hub
 	mgr      mcmanager.Manager
 	provider *clusterinventoryapi.Provider
 	recorder *recorder
@@ -50,13 +51,16 @@ func newHubEnv(t *testing.T, change ...func(*clusterinventoryapi.Options)) *hubE
 	g.Expect(err).NotTo(HaveOccurred())
 	hubToken, err := e.hub.IssueToken(t.Context(), e.hub.ControllerAccount, nil)
 	g.Expect(err).NotTo(HaveOccurred())
+	e.network, err = e.hub.NewNetwork()
+	g.Expect(err).NotTo(HaveOccurred())
 	config := rest.AnonymousClientConfig(e.hub.Config)
-	config.BearerToken = hubToken
+	config.Host, config.BearerToken = "https://"+e.network.Addr(), hubToken
 	e.mgr, err = mcmanager.New(config, e.provider, mctest.ManagerOptions())
 	g.Expect(err).NotTo(HaveOccurred())
 	e.recorder.watchConfigMaps(t, e.mgr)
 	t.Cleanup(func() {
 		resolver.Close()
+		e.network.Close()
 		for _, token := range []string{hubToken, e.east.Token, e.west.Token} {
 			checkNotLogged(t, token)
 		}

@@ -34,6 +34,7 @@ var features = []feature{
 	{"swap the credential", swapCredential},
 	{"rotate the token", rotateToken},
 	{"rotate the certificates", rotateCertificates},
+	{"another profile takes over", replaceProfile},
 	{"degrade and recover", degrade},
 	{"missing kind", missingKind},
 	{"forbidden kind", forbiddenKind},
@@ -58,6 +59,26 @@ func swapCredential(m *member) (func() error, error) {
 	m.account = m.next("account")
 	m.issueToken()
 	m.putProfile()
+	if err := m.awaitReady(); err != nil {
+		return nothing, err
+	}
+	if earlier.Token != "" {
+		m.RevokeToken(earlier.Token)
+	}
+	return nothing, m.checkUnharmed()
+}
+
+// replaceProfile adds a second profile, with an account of its own, and removes the
+// first one.
+func replaceProfile(m *member) (func() error, error) {
+	earlier, first := m.env.accounts.get(m.key()), m.profile
+	m.profile, m.account = m.next("profile"), m.next("account")
+	m.issueToken()
+	m.putProfile()
+	if err := m.awaitDuplicate(); err != nil {
+		return nothing, err
+	}
+	m.removeProfile(first)
 	if err := m.awaitReady(); err != nil {
 		return nothing, err
 	}

@@ -30,6 +30,8 @@ import (
 // selectedLabel is that of the profiles that are selected.
 const selectedLabel = "selected"
 
+const profileNamespace = "fleet"
+
 // member is a cluster of the fleet. One goroutine at a time uses it.
 type member struct {
 	*mctest.Cluster
@@ -43,13 +45,14 @@ type member struct {
 	mayList     bool   // again after a fault
 	behind      string // a resource whose cache cannot follow the cluster, or ""
 
+	profile  string // its name
 	account  string // that the profile names
 	selected bool
 	serial   int // of names
 }
 
 func (e *env) newMember(c *mctest.Cluster, random *rand.Rand) *member {
-	m := &member{Cluster: c, env: e, name: multicluster.ClusterName(c.Name()), random: random, account: "account-0"}
+	m := &member{Cluster: c, env: e, name: multicluster.ClusterName(c.Name()), random: random, profile: "profile-0", account: "account-0"}
 	m.issueToken()
 	m.setSelected(true)
 	return m
@@ -95,8 +98,8 @@ func (m *member) putProfile() {
 	config := m.Config()
 	m.env.lists.register(config.Host, m.Name())
 	p := &inventory.Profile{ObjectMeta: metav1.ObjectMeta{
-		Namespace: "fleet", Name: m.Name(), UID: types.UID(m.Name()),
-		Labels:      map[string]string{selectedLabel: fmt.Sprint(m.selected)},
+		Namespace: profileNamespace, Name: m.profileName(m.profile), UID: types.UID(m.profileName(m.profile)),
+		Labels:      map[string]string{selectedLabel: fmt.Sprint(m.selected), inventory.LabelMemberID: m.Name()},
 		Annotations: map[string]string{inventory.AnnotationClusterName: m.Name()},
 	}}
 	p.Status.AccessProviders = []inventory.AccessProvider{{Name: "matrix", Cluster: clientcmdv1.Cluster{
@@ -107,6 +110,14 @@ func (m *member) putProfile() {
 		}},
 	}}}
 	m.env.events <- func(sink inventory.Sink) { sink.Put(p) }
+}
+
+func (m *member) profileName(profile string) string { return m.Name() + "-" + profile }
+
+// removeProfile removes a profile of the cluster.
+func (m *member) removeProfile(profile string) {
+	key := inventory.Key{Namespace: profileNamespace, Name: m.profileName(profile)}
+	m.env.events <- func(sink inventory.Sink) { sink.Remove(key) }
 }
 
 // setSelected changes the profile's label. The fleet is expected to engage a
@@ -139,7 +150,7 @@ func (m *member) deselect() error {
 
 func (m *member) status() fleet.ClusterStatus {
 	for _, status := range m.env.fleet.Status() {
-		if status.Name == m.name {
+		if status.Name == m.name && status.State != fleet.Duplicate {
 			return status
 		}
 	}
@@ -161,6 +172,18 @@ func (m *member) awaitReady() error {
 			return fmt.Errorf("UID is %s, want %s", s.UID, m.UID())
 		}
 		return nil
+	})
+}
+
+// awaitDuplicate waits until the profile is a duplicate.
+func (m *member) awaitDuplicate() error {
+	return eventually(func() error {
+		for _, s := range m.env.fleet.Status() {
+			if s.Profile.Name == m.profileName(m.profile) && s.State == fleet.Duplicate && s.DuplicateOf == m.name {
+				return nil
+			}
+		}
+		return fmt.Errorf("profile %s is no duplicate: %v", m.profile, m.env.fleet.Status())
 	})
 }
 
