@@ -43,14 +43,13 @@ func logs(message, cluster string) func(line string) bool {
 	}
 }
 
-// listsConfigMaps matches client-go's lines about requests for all ConfigMaps of the
-// member, at the address of its profile. A limit of 1 only asks for the resource
-// version.
-func listsConfigMaps(m *realfleet.Member) func(line string) bool {
+// listsConfigMaps matches client-go's lines about requests for all ConfigMaps, at the
+// addresses of the members. A limit of 1 only asks for the resource version.
+func listsConfigMaps(members ...*realfleet.Member) func(line string) bool {
 	return func(line string) bool {
-		found := requestURL.FindString(line)
-		u, err := url.Parse(found)
-		if found == "" || err != nil || u.Host != m.Network.Addr() || u.Path != "/api/v1/configmaps" {
+		u, err := url.Parse(requestURL.FindString(line))
+		if err != nil || u.Path != "/api/v1/configmaps" ||
+			!slices.ContainsFunc(members, func(m *realfleet.Member) bool { return m.Network.Addr() == u.Host }) {
 			return false
 		}
 		query := u.Query()
@@ -58,8 +57,8 @@ func listsConfigMaps(m *realfleet.Member) func(line string) bool {
 	}
 }
 
-// requestURL matches the URL in a line like "Request" verb="GET" url="https://…".
-var requestURL = regexp.MustCompile(`https://[^"' ]+`)
+// requestURL matches the URL of a request in a log line.
+var requestURL = regexp.MustCompile(`https://[^"'\\ ]+`)
 
 // isRelevant reports whether the line, of zap or client-go, is logged also at the
 // default verbosity.
