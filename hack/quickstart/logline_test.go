@@ -4,10 +4,13 @@
 package main
 
 import (
+	"fmt"
 	"slices"
 	"testing"
 
 	. "github.com/onsi/gomega"
+
+	"github.com/rollcall-dev/rollcall/internal/realfleet"
 )
 
 const engagedLine = `{"level":"info","ts":"2026-11-20T16:24:21Z","msg":"Cluster engaged","cluster":"fleet/asia","server":"https://127.0.0.1:6443","accessProvider":"token-secret","duration":0.045}`
@@ -22,6 +25,32 @@ func TestLogLines(t *testing.T) {
 	g.Expect(shorten(engagedLine, "cluster", "accessProvider", "error")).To(Equal("Cluster engaged cluster=fleet/asia accessProvider=token-secret"))
 	g.Expect(shorten(engagedLine)).To(Equal("Cluster engaged accessProvider=token-secret cluster=fleet/asia duration=0.045 server=https://127.0.0.1:6443"))
 	g.Expect(shorten("panic: no")).To(Equal("panic: no"))
+}
+
+func TestListLines(t *testing.T) {
+	g := NewWithT(t)
+	network, err := realfleet.NewForwarder("127.0.0.1:0")
+	g.Expect(err).NotTo(HaveOccurred())
+	defer network.Close()
+	member := &realfleet.Member{Network: network}
+	for _, tc := range []struct {
+		name, url string
+		want      bool
+	}{
+		{"a list", "/api/v1/configmaps?limit=500&resourceVersion=0", true},
+		{"a watch that begins with a list", "/api/v1/configmaps?sendInitialEvents=true&watch=true", true},
+		{"a watch", "/api/v1/configmaps?resourceVersion=5&watch=true", false},
+		{"the resource version", "/api/v1/configmaps?limit=1", false},
+		{"another resource", "/api/v1/secrets", false},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			g := NewWithT(t)
+			for _, line := range []string{`{"msg":"Request","curlCommand":"curl -v -XGET '%s'\n"}`, `{"msg":"Response","verb":"GET","url":"%s"}`, `"Request" verb="GET" url="%s"`} {
+				g.Expect(listsConfigMaps(member)(fmt.Sprintf(line, "https://"+network.Addr()+tc.url))).To(Equal(tc.want), line)
+				g.Expect(listsConfigMaps(member)(fmt.Sprintf(line, "https://127.0.0.1:1"+tc.url))).To(BeFalse(), line)
+			}
+		})
+	}
 }
 
 func TestLastLines(t *testing.T) {

@@ -31,13 +31,14 @@ const (
 // failovers measures how clusters go on with their second profiles.
 func failovers(tb testing.TB, s fleetSize) []row {
 	tb.Helper()
-	rows := failover(tb, s, "first profiles removed", func(f *benchFleet, server *mctest.Cluster) {
+	rows := failover(tb, s, "%d first profiles removed", func(f *benchFleet, server *mctest.Cluster) {
 		f.inventory.Delete(withToken(server, firstToken))
 	})
-	return append(rows, failover(tb, s, "access of first profiles refused", func(*benchFleet, *mctest.Cluster) {})...)
+	return append(rows, failover(tb, s, "access of %d first profiles refused", func(*benchFleet, *mctest.Cluster) {})...)
 }
 
-// failover lets the first profiles of all clusters fail, whose access then ends.
+// failover lets the first profiles of all clusters fail, whose access then ends. The
+// name of the first row has the number of clusters.
 func failover(tb testing.TB, s fleetSize, name string, fail func(*benchFleet, *mctest.Cluster)) []row {
 	tb.Helper()
 	members := newFleet(tb, s.failover)
@@ -82,7 +83,7 @@ func failover(tb testing.TB, s fleetSize, name string, fail func(*benchFleet, *m
 	await(tb, servers, "watched", func(server *mctest.Cluster) bool { return server.OpenWatches("configmaps") == 1 })
 	resumed := time.Since(began)
 	return []row{
-		single(fmt.Sprintf("%d %s: requests succeed", s.failover, name), seconds, nil, requests.Seconds()),
+		single(fmt.Sprintf(name, s.failover)+": requests succeed", seconds, nil, requests.Seconds()),
 		single("  all watches resumed", seconds, nil, resumed.Seconds()),
 		single("  LISTs", integer, none, float64(lists.Load()-before)),
 		single("  re-engagements", integer, none, float64(f.engagements.Load()-engagements)),
