@@ -73,7 +73,7 @@ func TestNamedReference(t *testing.T) {
 	g.Expect(err).NotTo(HaveOccurred())
 	config := rest.AnonymousClientConfig(e.hub.Config)
 	config.BearerToken = hubToken
-	source, err := hub.New(config, hub.Options{})
+	source, err := hub.New(config, hub.Options{Namespaces: []string{realfleet.FleetNamespace}})
 	g.Expect(err).NotTo(HaveOccurred())
 	resolver, err := e.newResolver()
 	g.Expect(err).NotTo(HaveOccurred())
