@@ -193,7 +193,7 @@ func (s *sink) handOver(e *entry) bool {
 	s.fleet.mu.Lock()
 	s.fleet.byProfile[key] = e.worker
 	s.fleet.mu.Unlock()
-	if wasFirst {
+	if wasFirst && left != e.name {
 		s.runNext(left)
 	}
 	s.showDuplicates(left)

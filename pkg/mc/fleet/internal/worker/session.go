@@ -111,6 +111,7 @@ func (s *session) profileChanged() error {
 		if err := s.adoptClusterID(profile); err != nil {
 			return err
 		}
+		s.profileKey = inventory.KeyOf(profile) // of a source whose profiles have no UID
 	}
 	s.cluster.setProfile(profile)
 	return s.worker.claim(profile, s.cluster.identity)
