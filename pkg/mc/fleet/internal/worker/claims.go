@@ -43,6 +43,7 @@ type claim struct {
 	keys   []string // of the profile
 
 	identified bool   // the cluster has responded
+	access     string // accessKey of the profile then
 	uid        string // of the cluster, "" if it cannot be read
 	// holder has the same cluster, which was verified with the access of that key. It
 	// is nil for the worker that has the cluster.
@@ -89,6 +90,11 @@ func (c *Claims) update(w *Worker) {
 		c.clearKeysLocked(cl)
 		c.setKeysLocked(cl)
 		cl.verified = ""
+	}
+	if cl.identified && cl.since.IsZero() && cl.access != accessKey(profile) {
+		c.setHolderLocked(cl, nil)
+		c.setUIDLocked(cl, "")
+		cl.identified = false // it may lead to another cluster now
 	}
 	if first := c.firstLocked(cl); first != nil && !first.identified {
 		first.worker.wake() // it may try this profile now

@@ -149,6 +149,10 @@ func (c *Claims) claim(w *Worker, profile *inventory.Profile, uid string) (*Work
 		source.worker.wake()
 		return nil, fmt.Errorf("the profile %s leads to another cluster: its UID is %s, not %s", inventory.KeyOf(profile), uid, cl.uid)
 	}
+	cl.access = accessKey(w.own.Load())
+	if cl.using == nil {
+		cl.access = accessKey(profile)
+	}
 	if !cl.identified || cl.uid != uid {
 		cl.identified = true
 		c.setUIDLocked(cl, uid)
@@ -161,10 +165,7 @@ func (c *Claims) claim(w *Worker, profile *inventory.Profile, uid string) (*Work
 	holder := c.holderLocked(cl, func(other *claim) { later = append(later, other) })
 	c.setHolderLocked(cl, holder)
 	if holder != nil {
-		if cl.using != nil { // its own does not work, or would be in use
-			profile = w.own.Load()
-		}
-		cl.verified = accessKey(profile)
+		cl.verified = cl.access // its own does not work, or it would be in use
 		return holder.worker, nil
 	}
 	if w.standby {
@@ -172,7 +173,7 @@ func (c *Claims) claim(w *Worker, profile *inventory.Profile, uid string) (*Work
 	}
 	for _, other := range later {
 		c.setHolderLocked(other, cl)
-		other.verified = accessKey(other.worker.own.Load())
+		other.verified = other.access
 		other.worker.giveWay(w)
 	}
 	if cl.engaging == nil {
