@@ -6,7 +6,6 @@ package clusters_test
 import (
 	"context"
 	"errors"
-	"os"
 	"sync"
 	"testing"
 	"time"
@@ -36,14 +35,7 @@ func TestMain(m *testing.M) {
 	log.SetLogger(logr.Discard())
 	klog.SetLogger(logr.Discard())
 	SetDefaultEventuallyTimeout(mctest.Timeout)
-	code := m.Run()
-	if code == 0 {
-		if err := goleak.Find(); err != nil {
-			os.Stderr.WriteString(err.Error())
-			code = 1
-		}
-	}
-	os.Exit(code)
+	goleak.VerifyTestMain(m)
 }
 
 func newCluster(t *testing.T, server *mctest.Cluster) cluster.Cluster {

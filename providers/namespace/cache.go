@@ -211,7 +211,9 @@ func (i *scopedInformer) OnListError(ctx context.Context, report func(error)) {
 
 // OnListError forwards that of the informer that it wraps.
 func (i *ScopedInformer) OnListError(ctx context.Context, report func(error)) {
-	i.Informer.(*scopedInformer).OnListError(ctx, report)
+	if informer, ok := i.Informer.(*scopedInformer); ok {
+		informer.OnListError(ctx, report)
+	}
 }
 
 // keep remembers a handler, to be removed when the cluster is disengaged.

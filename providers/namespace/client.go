@@ -23,7 +23,11 @@ var _ client.WithWatch = &NamespacedClient{}
 
 // Watch implements client.WithWatch if the client of the underlying cluster does.
 func (n *NamespacedClient) Watch(ctx context.Context, list client.ObjectList, opts ...client.ListOption) (watch.Interface, error) {
-	return n.Client.(*confinedClient).watch(ctx, list, opts)
+	c, ok := n.Client.(*confinedClient)
+	if !ok {
+		return nil, fmt.Errorf("the client %T is not that of a namespace", n.Client)
+	}
+	return c.watch(ctx, list, opts)
 }
 
 // reader confines a client.Reader.

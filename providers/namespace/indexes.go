@@ -18,8 +18,13 @@ import (
 
 // sharedIndexes are the indexes of the shared informers. A field has one function.
 type sharedIndexes struct {
-	mu  sync.Mutex // guards all
-	all map[indexKey]uintptr
+	mu  sync.Mutex // guards what follows; not held while code of others is called
+	all map[indexKey]*sharedIndex
+}
+
+type sharedIndex struct {
+	code  uintptr // of the function
+	added bool
 }
 
 type indexKey struct {
@@ -38,20 +43,36 @@ func formOf(obj runtime.Object) string {
 	return "typed"
 }
 
-// claim reports whether the function is, or becomes, that of the field.
-func (x *sharedIndexes) claim(key indexKey, extract client.IndexerFunc) bool {
+// claim returns the index of the field, and whether the function is, or becomes, its.
+func (x *sharedIndexes) claim(key indexKey, extract client.IndexerFunc) (_ *sharedIndex, same bool) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	code := reflect.ValueOf(extract).Pointer()
-	known, ok := x.all[key]
-	if !ok {
-		if x.all == nil {
-			x.all = map[indexKey]uintptr{}
-		}
-		x.all[key] = code
-		return true
+	if x.all == nil {
+		x.all = map[indexKey]*sharedIndex{}
 	}
-	return known == code
+	if x.all[key] == nil {
+		x.all[key] = &sharedIndex{code: code}
+	}
+	return x.all[key], x.all[key].code == code
+}
+
+// add adds the index to the shared cache, once.
+func (x *sharedIndexes) add(index *sharedIndex, do func() error) error {
+	x.mu.Lock()
+	added := index.added
+	x.mu.Unlock()
+	if added {
+		return nil
+	}
+	err := do()
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if index.added {
+		return nil // by another call, so that this one has failed
+	}
+	index.added = err == nil
+	return err
 }
 
 // indexes are those of one namespace.
@@ -70,7 +91,8 @@ func (x *indexes) add(ctx context.Context, s *scope, shared cache.Cache, obj cli
 		return err
 	}
 	key := indexKey{gvk, formOf(obj), field}
-	if !x.shared.claim(key, extract) {
+	index, same := x.shared.claim(key, extract)
+	if !same {
 		err := fmt.Errorf("namespace %q: field %q of %T is already indexed by another function: namespaces share their indexes", s.namespace, field, obj)
 		x.mu.Lock()
 		defer x.mu.Unlock()
@@ -80,7 +102,7 @@ func (x *indexes) add(ctx context.Context, s *scope, shared cache.Cache, obj cli
 		x.conflicts[key] = err
 		return err
 	}
-	return shared.IndexField(ctx, obj, field, extract)
+	return x.shared.add(index, func() error { return shared.IndexField(ctx, obj, field, extract) })
 }
 
 // usable returns an error if the list uses an index that could not be added.

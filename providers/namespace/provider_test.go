@@ -166,6 +166,56 @@ func TestReadYourWrites(t *testing.T) {
 	}
 }
 
+func TestHangingCluster(t *testing.T) {
+	g := NewWithT(t)
+	server := mctest.New(t)
+	g.Expect(server.Create(ns("a"), ns("b"))).To(Succeed())
+	opts := quick()
+	opts.Connection.Probe.Timeout = 50 * time.Millisecond
+	env := start(t, server, opts)
+	env.engaged(g, "a")
+	env.engaged(g, "b")
+	server.Fault(mctest.Hang)
+	g.Eventually(env.state("a")).Should(Equal(fleet.Degraded))
+	g.Eventually(env.state("b")).Should(Equal(fleet.Degraded))
+	_, err := env.mgr.GetCluster(t.Context(), "a")
+	g.Expect(err).NotTo(HaveOccurred(), "its cache can be read")
+	server.Clear()
+	env.engaged(g, "a")
+	env.engaged(g, "b")
+}
+
+func TestHandlersOfRemovedNamespace(t *testing.T) {
+	g := NewWithT(t)
+	server := mctest.New(t)
+	g.Expect(server.Create(ns("a"), configMap("a", "x"))).To(Succeed())
+	env := start(t, server, quick())
+	cl, seen := env.engaged(g, "a"), &events{}
+	informer, err := cl.GetCache().GetInformer(t.Context(), &corev1.ConfigMap{})
+	g.Expect(err).NotTo(HaveOccurred())
+	_, err = informer.AddEventHandler(seen.handler()) // never removed by its owner
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Eventually(seen.seen).Should(ConsistOf("add a/x"))
+	g.Expect(server.Delete(ns("a"))).To(Succeed())
+	g.Eventually(informer.IsStopped).Should(BeTrue())
+	g.Eventually(env.state("a")).Should(BeEmpty())
+	g.Expect(server.Create(ns("a"), configMap("a", "y"))).To(Succeed())
+	g.Eventually(env.reconciled).Should(ContainElement("a:cluster://a/a/y"))
+	g.Expect(seen.seen()).NotTo(ContainElement("add a/y"))
+}
+
+func TestRestart(t *testing.T) {
+	g := NewWithT(t)
+	server := mctest.New(t)
+	g.Expect(server.Create(ns("a"), configMap("a", "x"))).To(Succeed())
+	for range 2 {
+		env := start(t, server, quick())
+		g.Eventually(env.reconciled).Should(ConsistOf("a:cluster://a/a/x"))
+		env.stop()
+		g.Eventually(func() int { return server.OpenWatches("configmaps") }).Should(BeZero())
+	}
+}
+
 func TestUnreadableNamespaces(t *testing.T) {
 	g := NewWithT(t)
 	server := mctest.New(t)
