@@ -177,7 +177,8 @@ func TestEventRecorders(t *testing.T) {
 	legacy, current := a.GetEventRecorderFor("legacy"), a.GetEventRecorder("current") //nolint:staticcheck // deprecated, but works
 	// The ones to be dropped come first.
 	for _, object := range []runtime.Object{
-		configMap("b", "x"), role(), configMap("", "x"), configMap("a", "y"), &corev1.ObjectReference{Kind: "ConfigMap", Namespace: "b", Name: "x"},
+		configMap("b", "foreign"), &corev1.ObjectReference{Kind: "ConfigMap", Namespace: "b", Name: "foreign"},
+		role(), configMap("", "x"), configMap("a", "y"),
 	} {
 		legacy.Event(object, "Normal", "One", "message")
 		legacy.Eventf(object, "Normal", "Two", "message")
@@ -195,6 +196,12 @@ func TestEventRecorders(t *testing.T) {
 		}
 	}
 	g.Eventually(count("a")).Should(BeNumerically(">=", 15), "five for each of three objects")
+	list := &corev1.EventList{}
+	g.Expect(server.List(list)).To(Succeed())
+	g.Expect(list.Items).NotTo(ContainElement(HaveField("InvolvedObject.Name", "foreign")))
+	ofEventsAPI := &eventsv1.EventList{}
+	g.Expect(server.List(ofEventsAPI)).To(Succeed())
+	g.Expect(ofEventsAPI.Items).NotTo(ContainElement(HaveField("Regarding.Name", "foreign")))
 	for _, other := range []string{"b", metav1.NamespaceDefault} {
 		g.Expect(count(other)()).To(BeZero(), other)
 	}

@@ -204,6 +204,25 @@ func TestHandlersOfRemovedNamespace(t *testing.T) {
 	g.Expect(seen.seen()).NotTo(ContainElement("add a/y"))
 }
 
+// TestRecreatedNamespace has a namespace whose deletion the informer does not see.
+func TestRecreatedNamespace(t *testing.T) {
+	g := NewWithT(t)
+	server := mctest.New(t)
+	g.Expect(server.Create(ns("a"))).To(Succeed())
+	env := start(t, server, quick())
+	env.engaged(g, "a")
+	lift := server.Fault(mctest.Unavailable.On("namespaces").For("list", "watch"))
+	server.CloseConnections()
+	g.Expect(server.Delete(ns("a"))).To(Succeed())
+	again := ns("a")
+	g.Expect(server.Create(again)).To(Succeed())
+	g.Expect(again.UID).NotTo(BeEmpty())
+	server.Compact()
+	lift()
+	g.Eventually(func() []fleet.ClusterStatus { return env.Status() }).Should(ContainElement(And(
+		HaveField("Name", multicluster.ClusterName("a")), HaveField("UID", string(again.UID)), HaveField("State", fleet.Ready))))
+}
+
 func TestRestart(t *testing.T) {
 	g := NewWithT(t)
 	server := mctest.New(t)
