@@ -6,12 +6,14 @@ package single
 import (
 	"context"
 	"fmt"
+	"net/http"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/cluster"
+	"sigs.k8s.io/controller-runtime/pkg/healthz"
 
 	"github.com/rollcall-dev/rollcall/pkg/inventory"
 	"github.com/rollcall-dev/rollcall/pkg/mc/fleet"
@@ -67,9 +69,12 @@ func (p *Provider) Start(ctx context.Context, mcAware multicluster.Aware) error 
 
 // Get returns the cluster, also before it is engaged. The error is
 // multicluster.ErrClusterNotFound for any other name.
-func (p *Provider) Get(_ context.Context, clusterName multicluster.ClusterName) (cluster.Cluster, error) {
+func (p *Provider) Get(ctx context.Context, clusterName multicluster.ClusterName) (cluster.Cluster, error) {
 	if clusterName != p.name || p.err != nil {
 		return nil, multicluster.NotFoundError(clusterName)
+	}
+	if engaged, err := p.fleet.Get(ctx, clusterName); err == nil {
+		return engaged, nil // the one that controllers have
 	}
 	return p.cluster, nil
 }
@@ -80,6 +85,14 @@ func (p *Provider) IndexField(ctx context.Context, obj client.Object, field stri
 		return p.err
 	}
 	return p.cluster.GetFieldIndexer().IndexField(ctx, obj, field, extractValue)
+}
+
+// ReadyCheck is that of a fleet.
+func (p *Provider) ReadyCheck(share float64) healthz.Checker {
+	if p.err != nil {
+		return func(*http.Request) error { return p.err }
+	}
+	return p.fleet.ReadyCheck(share)
 }
 
 // Status returns the status of the cluster, none before Start.

@@ -29,13 +29,24 @@ var pageTemplate = template.Must(template.New("fleet").Parse(pageText))
 //
 //	err := mgr.AddMetricsServerExtraHandler("/fleet", fleet.StatusHandler())
 func (f *Fleet) StatusHandler() http.Handler {
+	return statusHandler(func() ([]ClusterStatus, bool) { return f.Status(), f.synced.Load() }, f.options.Connection.Clock.Now)
+}
+
+// StatusHandler is Fleet.StatusHandler for providers that are composed of fleets. The
+// function returns the status of all clusters, which the handler may change, and
+// whether all inventories have been listed. It may be called concurrently.
+func StatusHandler(status func() (clusters []ClusterStatus, synced bool)) http.Handler {
+	return statusHandler(status, time.Now)
+}
+
+func statusHandler(status func() ([]ClusterStatus, bool), now func() time.Time) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		if req.Method != http.MethodGet && req.Method != http.MethodHead {
 			w.Header().Set("Allow", "GET, HEAD")
 			http.Error(w, "method not allowed", http.StatusMethodNotAllowed)
 			return
 		}
-		all := f.Status()
+		all, synced := status()
 		slices.SortStableFunc(all, func(a, b ClusterStatus) int { return cmp.Compare(a.Name, b.Name) })
 		var body bytes.Buffer
 		var err error
@@ -44,10 +55,10 @@ func (f *Fleet) StatusHandler() http.Handler {
 			if all == nil {
 				all = []ClusterStatus{}
 			}
-			err = json.NewEncoder(&body).Encode(map[string]any{"synced": f.synced.Load(), "clusters": all})
+			err = json.NewEncoder(&body).Encode(map[string]any{"synced": synced, "clusters": all})
 		} else {
 			contentType = "text/html; charset=utf-8"
-			err = pageTemplate.Execute(&body, newPage(all, f.synced.Load(), f.options.Connection.Clock.Now()))
+			err = pageTemplate.Execute(&body, newPage(all, synced, now()))
 		}
 		if err != nil {
 			http.Error(w, err.Error(), http.StatusInternalServerError)
