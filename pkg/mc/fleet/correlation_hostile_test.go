@@ -345,7 +345,8 @@ func hostileMoves(t *testing.T, seed uint64) {
 	check()
 	ready, shown, nameTaken := map[string]int{}, map[string]bool{}, map[string]bool{}
 	for _, s := range env.Status() {
-		own := s.Name.String() == s.Profile.String()
+		// A duplicate whose profile is in use is shown with the cluster, too.
+		own := s.Name.String() == s.Profile.String() && s.State != fleet.Duplicate
 		switch {
 		case s.State == fleet.Ready:
 			ready[s.UID]++
