@@ -208,7 +208,7 @@ func (s *stopping) Start(ctx context.Context) error {
 		return err
 	case <-s.end:
 		cancel()
-		<-ended
+		_ = <-ended
 		return errors.New("out of order")
 	}
 }

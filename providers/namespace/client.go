@@ -6,6 +6,7 @@ package namespace
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/watch"
@@ -126,7 +127,7 @@ func (c *confinedClient) DeleteAllOf(ctx context.Context, obj client.Object, opt
 			return err
 		}
 	}
-	return c.Client.DeleteAllOf(ctx, obj, append(opts[:len(opts):len(opts)], client.InNamespace(c.scope.namespace))...)
+	return c.Client.DeleteAllOf(ctx, obj, append(slices.Clip(opts), client.InNamespace(c.scope.namespace))...)
 }
 
 func (c *confinedClient) Apply(ctx context.Context, obj runtime.ApplyConfiguration, opts ...client.ApplyOption) error {

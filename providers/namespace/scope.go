@@ -6,6 +6,7 @@ package namespace
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -110,5 +111,5 @@ func (s *scope) list(list client.ObjectList, opts []client.ListOption) ([]client
 	if err := s.check("list of", gvk.Kind, options.Namespace); err != nil {
 		return nil, err
 	}
-	return append(opts[:len(opts):len(opts)], client.InNamespace(s.namespace)), nil
+	return append(slices.Clip(opts), client.InNamespace(s.namespace)), nil
 }

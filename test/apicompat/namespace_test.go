@@ -53,7 +53,7 @@ func _() {
 	is[func(clustered) cache.Cache](clustered.GetCache)
 	is[func(clustered) client.Client](clustered.GetClient)
 	is[func(clustered, string) recorder.EventRecorder](clustered.GetEventRecorder)
-	is[func(clustered, string) record.EventRecorder](clustered.GetEventRecorderFor)
+	is[func(clustered, string) record.EventRecorder](clustered.GetEventRecorderFor) //nolint:staticcheck // deprecated, but part of the interface
 	is[func(clustered) string](clustered.Name)
 	is[func(clustered, ctx) error](clustered.Start)
 
