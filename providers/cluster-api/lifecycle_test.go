@@ -140,7 +140,7 @@ func TestDeletingStaysUntilGone(t *testing.T) {
 
 			// A controller that starts now finds the cluster too.
 			other := startEnv(t, e.hub)
-			other.Works(t, eu, member)
+			providertest.Await(t, "the ConfigMap is reconciled again", func() bool { return other.Reconciled(eu, "object-1") })
 
 			test.gone(e)
 			e.awaitGone()
@@ -188,20 +188,47 @@ func TestRotation(t *testing.T) {
 	e.Works(t, eu, member)
 	before := e.lists.Count()
 	g.Expect(before).To(BeNumerically(">", 0))
+	var created []string
 	for i := 1; i <= 20; i++ {
 		member.AddToken(token(i), "controller")
 		e.set(providertest.Kubeconfig(t, member.ConfigFor(token(i))))
 		providertest.Await(t, "the new token is used", func() bool { return e.token() == token(i) })
 		member.RevokeToken(token(i - 1))
-		e.Works(t, eu, member)
+		created = append(created, e.Create(t, member))
 	}
-	for _, change := range []func(){member.Move, func() { member.RotateCA(); member.CloseConnections() }} {
-		change()
-		e.set(providertest.Kubeconfig(t, member.ConfigFor(token(20))))
-		e.Works(t, eu, member)
+	for _, name := range created {
+		g.Eventually(func() bool { return e.Reconciled(eu, name) }).Should(BeTrue(), name)
 	}
 	g.Expect(e.lists.Count()).To(Equal(before), "nothing is listed again")
 	g.Expect(e.Engagements(eu)).To(Equal(1))
+}
+
+func TestEndpointChanges(t *testing.T) {
+	for _, test := range []struct {
+		name   string
+		change func(*mctest.Cluster)
+	}{
+		{"another address", (*mctest.Cluster).Move},
+		{"another CA", func(c *mctest.Cluster) {
+			c.RotateCA()
+			c.CloseConnections()
+		}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			g := NewWithT(t)
+			e := newEnv(t)
+			member := mctest.New(t)
+			e.create("default", "eu", member.Config())
+			e.Works(t, eu, member)
+			before := e.lists.Count()
+			g.Expect(before).To(BeNumerically(">", 0))
+			test.change(member)
+			e.set(providertest.Kubeconfig(t, member.Config()))
+			e.Works(t, eu, member)
+			g.Expect(e.Engagements(eu)).To(Equal(1))
+			g.Expect(e.lists.Count()).To(Equal(before), "nothing is listed again")
+		})
+	}
 }
 
 func TestBrokenSecretKeepsCluster(t *testing.T) {
