@@ -215,9 +215,9 @@ func TestProfile(t *testing.T) {
 	text, err := json.Marshal(p)
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(string(text)).NotTo(ContainSubstring(member.AdminToken()))
-	g.Eventually(func() string { return inventory.HealthOf(profile()).String() }).Should(Equal("True"), "the health of the control plane")
+	g.Eventually(func() string { return inventory.HealthOf(profile()).String() }).Should(Equal("Healthy (Available)"), "the health of the control plane")
 	e.status("v1beta2", "eu", "default", initialized(condition("ControlPlaneAvailable", "False", "NotAvailable")))
-	g.Eventually(func() string { return inventory.HealthOf(profile()).String() }).ShouldNot(Equal("True"))
+	g.Eventually(func() string { return inventory.HealthOf(profile()).String() }).ShouldNot(HavePrefix("Healthy"))
 	e.Works(t, eu, member)
 }
 

@@ -157,11 +157,13 @@ func TestPredicates(t *testing.T) {
 // Changes that a predicate ignores are ignored; those of Secrets and deletions are not.
 func TestPredicatesIgnoreChanges(t *testing.T) {
 	g := NewWithT(t)
-	e := newEnv(t, func(o *clusterapi.Options) {
-		o.Predicates = []predicate.Predicate{predicate.GenerationChangedPredicate{}, predicate.Funcs{DeleteFunc: nil}}
-	})
-	member := mctest.New(t)
+	hub, member, other := newHub(t), mctest.New(t), mctest.New(t)
 	member.AddToken("two", "controller")
+	(&env{t: t, hub: hub}).create("default", "us", other.Config())
+	e := startEnv(t, hub, func(o *clusterapi.Options) {
+		o.Predicates = []predicate.Predicate{predicate.GenerationChangedPredicate{}}
+	})
+	e.Works(t, "default/us", other) // the watch has started
 	e.create("default", "eu", member.Config())
 	g.Eventually(func() int { return e.log.Count("The cluster is not ready") }).Should(Equal(1), "its status is ignored")
 	e.update(func(u *unstructuredObject) { u.Object["spec"] = map[string]any{"paused": false} })
