@@ -50,8 +50,8 @@ func installClusters(t *testing.T, p *controlPlanes) {
 	g.Expect(err).NotTo(HaveOccurred())
 }
 
-// apply creates the objects of a file.
-func apply(t *testing.T, c client.Client, path string) {
+// createFromFile creates the objects of a file.
+func createFromFile(t *testing.T, c client.Client, path string) {
 	t.Helper()
 	g := NewWithT(t)
 	file, err := os.Open(path)
@@ -86,7 +86,7 @@ func TestClusterAPI(t *testing.T) {
 	p, g := realPlanes(t), NewWithT(t)
 	ctx := t.Context()
 	installClusters(t, p)
-	apply(t, p.hub.Client, "../../examples/cluster-api/rbac.yaml")
+	createFromFile(t, p.hub.Client, "../../examples/cluster-api/rbac.yaml")
 	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "cluster-api-controller"}}
 	token, err := p.hub.IssueToken(ctx, account, nil)
 	g.Expect(err).NotTo(HaveOccurred())
@@ -142,7 +142,7 @@ func TestClusterAPI(t *testing.T) {
 	g.Expect(p.hub.Client.Delete(ctx, stored)).To(Succeed())
 
 	// Another credential: the connection is switched.
-	apply(t, p.east.Client, "testdata/administrator.yaml")
+	createFromFile(t, p.east.Client, "testdata/administrator.yaml")
 	administrator := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "capi-administrator"}}
 	token, err = p.east.IssueToken(ctx, administrator, nil)
 	g.Expect(err).NotTo(HaveOccurred())
