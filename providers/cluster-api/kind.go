@@ -74,10 +74,10 @@ func (k kinds) decode(object any) (any, error) {
 		return u, nil
 	}
 	into := reflect.New(goType).Interface()
-	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, into); err != nil {
-		return u, nil //nolint:nilerr // an error would affect all objects; ignored by its type
+	if runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, into) == nil {
+		return into, nil
 	}
-	return into, nil
+	return u, nil // an error would keep all objects from being read
 }
 
 // fits reports whether an object has the type of its kind.

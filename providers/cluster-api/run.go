@@ -260,14 +260,14 @@ func (r *run) cluster(key inventory.Key, synthetic inventory.Synthetic) kubeconf
 		Profile: synthetic, AccessProvider: accessProvider,
 		Reference: map[string]string{"namespace": secret.Namespace, "name": secret.Name, "key": secretKey},
 	}
-	found := r.secrets[key]
+	found, origin := r.secrets[key], "Secret "+secret.String()
 	switch {
 	case found == nil:
-		c.Err = fmt.Errorf("Secret %s: does not exist, or has no label %s", secret, clusterNameLabel)
+		c.Err = fmt.Errorf("%s: does not exist, or has no label %s", origin, clusterNameLabel)
 	case found.Data[secretKey] == nil:
-		c.Err = fmt.Errorf("Secret %s: has no key %q", secret, secretKey)
+		c.Err = fmt.Errorf("%s: has no key %q", origin, secretKey)
 	default:
-		c.Context, c.Err = currentContext("Secret "+secret.String(), found.Data[secretKey])
+		c.Context, c.Err = currentContext(origin, found.Data[secretKey])
 	}
 	return c
 }

@@ -46,7 +46,7 @@ func (s *source) watch(ctx context.Context) (_ *watcher, err error) {
 	if err != nil {
 		return nil, err
 	}
-	secretAPI, err := secretAPI(config, s.options.Namespace)
+	secretAPI, err := newSecretAPI(config, s.options.Namespace)
 	if err != nil {
 		return nil, err
 	}
@@ -89,8 +89,8 @@ func (s *source) watch(ctx context.Context) (_ *watcher, err error) {
 	return w, nil
 }
 
-// secretAPI returns how Secrets are read.
-func secretAPI(config *rest.Config, namespace string) (informer.API, error) {
+// newSecretAPI returns how Secrets are read.
+func newSecretAPI(config *rest.Config, namespace string) (informer.API, error) {
 	config = rest.CopyConfig(config)
 	config.APIPath, config.GroupVersion = "/api", &corev1.SchemeGroupVersion
 	config.NegotiatedSerializer = scheme.Codecs.WithoutConversion()

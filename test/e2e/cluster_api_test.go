@@ -4,7 +4,10 @@
 package e2e
 
 import (
+	"bytes"
 	"encoding/json"
+	"errors"
+	"io"
 	"os"
 	"path/filepath"
 	"testing"
@@ -54,15 +57,16 @@ func installClusters(t *testing.T, p *controlPlanes) {
 func createFromFile(t *testing.T, c client.Client, path string) {
 	t.Helper()
 	g := NewWithT(t)
-	file, err := os.Open(path)
+	content, err := os.ReadFile(path)
 	g.Expect(err).NotTo(HaveOccurred())
-	defer file.Close() //nolint:errcheck // only read
-	decoder := yaml.NewYAMLOrJSONDecoder(file, 4096)
+	decoder := yaml.NewYAMLOrJSONDecoder(bytes.NewReader(content), 4096)
 	for {
 		u := &unstructured.Unstructured{}
-		if decoder.Decode(u) != nil {
+		err := decoder.Decode(u)
+		if errors.Is(err, io.EOF) {
 			return
 		}
+		g.Expect(err).NotTo(HaveOccurred())
 		g.Expect(c.Create(t.Context(), u)).To(Succeed())
 	}
 }
