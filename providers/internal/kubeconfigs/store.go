@@ -10,6 +10,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"sync"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -23,7 +24,8 @@ import (
 
 // Cluster is what a provider has found of a cluster.
 type Cluster struct {
-	// Profile has the name and the labels of the profile.
+	// Profile has the name, the labels, the version and the conditions of the profile.
+	// The condition Joined is added.
 	Profile inventory.Synthetic
 	// AccessProvider and Reference are the name of the access provider, and where the
 	// kubeconfig is: the config of a credential plugin.
@@ -137,7 +139,8 @@ func (s *Store) newEntry(key inventory.Key, cluster Cluster, last *entry, read k
 	if e.err == nil {
 		e.err = s.connect(e, key, &synthetic, &cluster, read)
 	}
-	synthetic.Conditions = []metav1.Condition{{Type: inventory.ConditionJoined, Status: metav1.ConditionTrue, Reason: reasonFound}}
+	joined := metav1.Condition{Type: inventory.ConditionJoined, Status: metav1.ConditionTrue, Reason: reasonFound}
+	synthetic.Conditions = append(slices.Clone(cluster.Profile.Conditions), joined)
 	var err error
 	if e.err == nil {
 		if e.profile, err = inventory.Synthesize(synthetic); err == nil {
@@ -152,7 +155,8 @@ func (s *Store) newEntry(key inventory.Key, cluster Cluster, last *entry, read k
 		synthetic.AccessProviders = nil
 	}
 	if len(synthetic.AccessProviders) == 0 {
-		synthetic.Conditions[0].Status, synthetic.Conditions[0].Reason, synthetic.Conditions[0].Message = metav1.ConditionFalse, reasonInvalid, e.err.Error()
+		joined.Status, joined.Reason, joined.Message = metav1.ConditionFalse, reasonInvalid, e.err.Error()
+		synthetic.Conditions = append(slices.Clone(cluster.Profile.Conditions), joined)
 	}
 	e.profile, err = inventory.Synthesize(synthetic)
 	return e, err
