@@ -208,7 +208,9 @@ func (s *stopping) Start(ctx context.Context) error {
 		return err
 	case <-s.end:
 		cancel()
-		_ = <-ended
+		if err := <-ended; err != nil {
+			return err
+		}
 		return errors.New("out of order")
 	}
 }

@@ -35,9 +35,9 @@ func (o *outage) observe(ctx context.Context, err error) {
 		reason = "requests to the management cluster fail"
 	}
 	logger := log.FromContext(ctx).WithValues("resource", o.resource, "namespace", o.namespace)
-	switch {
-	case reason == o.reason:
-	case reason == "":
+	switch reason {
+	case o.reason:
+	case "":
 		logger.Info("Objects of the management cluster can be read again")
 	default:
 		logger.Info("Cannot read objects of the management cluster, keeping the clusters as they are", "reason", reason, "error", err.Error())

@@ -61,7 +61,8 @@ func (w *Worker) setDuplicate(of multicluster.ClusterName) {
 }
 
 // standBy waits once for a change if another worker has the cluster, and reports
-// whether that was so.
+// whether that was so. It waits for MaxBackoff at most, since a UID that could not be
+// read may be readable then.
 func (w *Worker) standBy() bool {
 	if w.recheck.Swap(false) {
 		w.Claims.verifyAgain(w)
@@ -72,9 +73,13 @@ func (w *Worker) standBy() bool {
 	}
 	w.Claims.use(w, nil)
 	w.setDuplicate(holder.name)
+	timer := w.Clock.NewTimer(w.MaxBackoff)
+	defer timer.Stop()
 	select {
 	case <-w.ctx.Done():
 	case <-w.changed:
+	case <-timer.C():
+		w.Claims.verifyUnknown(w)
 	}
 	return true
 }

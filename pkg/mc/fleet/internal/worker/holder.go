@@ -77,6 +77,19 @@ func (c *Claims) verifyAgain(w *Worker) {
 	}
 }
 
+// verifyUnknown is verifyAgain for a worker whose cluster is known only by what its
+// profile says.
+func (c *Claims) verifyUnknown(w *Worker) {
+	if c == nil {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if cl := c.all[w]; cl != nil && cl.uid == "" {
+		cl.verified = ""
+	}
+}
+
 // Believes reports whether the authors of both profiles are believed that they are of
 // one cluster.
 func (c *Claims) Believes(a, b *inventory.Profile) bool {
