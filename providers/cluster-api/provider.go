@@ -48,7 +48,7 @@ func newProvider(opts Options) (*Provider, error) {
 	p := &Provider{source: newSource(&opts, resolver)}
 	connection, err := opts.connection(p.source.object)
 	var fleetErr error
-	p.Fleet, fleetErr = fleet.New(fleet.Options{Source: p.source, Credentials: p.source, Connection: connection})
+	p.Fleet, fleetErr = fleet.New(fleet.Options{Source: p.source, Credentials: p.source, KeepDuplicates: true, Connection: connection})
 	p.source.recheck = func(key inventory.Key) { p.Recheck(key) }
 	return p, errors.Join(err, resolverErr, fleetErr)
 }

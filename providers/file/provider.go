@@ -65,7 +65,7 @@ func newProvider(opts Options) (*Provider, error) {
 	}
 	store := kubeconfigs.NewStore(resolver)
 	p := &Provider{source: newSource(&opts, store)}
-	p.Fleet, err = fleet.New(fleet.Options{Source: p.source, Credentials: store, Connection: opts.connection()})
+	p.Fleet, err = fleet.New(fleet.Options{Source: p.source, Credentials: store, KeepDuplicates: true, Connection: opts.connection()})
 	if err != nil {
 		return nil, err
 	}

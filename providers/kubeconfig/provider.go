@@ -51,7 +51,7 @@ func newProvider(opts Options) (*Provider, error) {
 	store := kubeconfigs.NewStore(resolver)
 	p := &Provider{source: newSource(&opts, store)}
 	var fleetErr error
-	p.Fleet, fleetErr = fleet.New(fleet.Options{Source: p.source, Credentials: store, Connection: opts.connection()})
+	p.Fleet, fleetErr = fleet.New(fleet.Options{Source: p.source, Credentials: store, KeepDuplicates: true, Connection: opts.connection()})
 	p.source.recheck = func(key inventory.Key) { p.Recheck(key) }
 	return p, errors.Join(err, resolverErr, fleetErr)
 }
