@@ -4,6 +4,7 @@
 package worker
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 
@@ -23,7 +24,7 @@ func (e *duplicateError) Error() string {
 }
 
 // errOtherCluster means that another cluster responds than the one that has the name.
-var errOtherCluster = fmt.Errorf("another profile of another cluster has the same cluster name and member ID or ClusterID")
+var errOtherCluster = errors.New("another profile of another cluster has the same cluster name and member ID or ClusterID")
 
 // claim notes that the cluster has responded. The error is that the worker must not
 // engage it.

@@ -151,6 +151,7 @@ func (c *Claims) claim(w *Worker, profile *inventory.Profile, uid string) (*Work
 	if c == nil {
 		return nil, nil
 	}
+	access := accessKey(profile) // before the lock, which all workers use
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	cl := c.all[w]
@@ -162,9 +163,9 @@ func (c *Claims) claim(w *Worker, profile *inventory.Profile, uid string) (*Work
 		source.worker.wake()
 		return nil, fmt.Errorf("the profile %s leads to another cluster: its UID is %s, not %s", inventory.KeyOf(profile), uid, cl.uid)
 	}
-	cl.access = accessKey(w.own.Load())
-	if cl.using == nil {
-		cl.access = accessKey(profile)
+	cl.access = access
+	if cl.using != nil { // the profile is another one's
+		cl.access = accessKey(w.own.Load())
 	}
 	if !cl.identified || cl.uid != uid {
 		cl.identified = true
