@@ -4,14 +4,21 @@
 package cli
 
 import (
+	"context"
 	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strconv"
 	"testing"
+	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/clientcmd"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/rollcall-dev/rollcall/internal/cli"
 	"github.com/rollcall-dev/rollcall/pkg/credentials/plugin"
@@ -31,7 +38,11 @@ func TestMain(m *testing.M) {
 //
 // Variables: HUB and the kubeconfigs EAST, WEST, DOWN of administrators, PLUGINS is the
 // folder of the plugins, KUBECONFIG that of the hub with the context's namespace fleet.
-// "code N PROGRAM ARG..." is exec for a program that must end with exit code N.
+// Commands:
+//
+//	code N PROGRAM ARG...            is exec for a program that must end with exit code N
+//	await FILE REGEXP                waits until a line of the file matches
+//	configmap KUBECONFIG NAME LABEL  creates a ConfigMap with the label script=LABEL
 func TestScripts(t *testing.T) {
 	planes := startPlanes(t)
 	testscript.Run(t, testscript.Params{
@@ -43,7 +54,9 @@ func TestScripts(t *testing.T) {
 			}
 			return planes.setUp(env, filepath.Dir(plugin))
 		},
-		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){"code": code},
+		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){
+			"await": await, "code": code, "configmap": configMap,
+		},
 	})
 }
 
@@ -65,6 +78,37 @@ func code(ts *testscript.TestScript, neg bool, args []string) {
 	if got != want {
 		ts.Fatalf("exit code %d, not %d", got, want)
 	}
+}
+
+// await waits until a line of a file matches.
+func await(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 2 {
+		ts.Fatalf("usage: await FILE REGEXP")
+	}
+	line, err := regexp.Compile("(?m)" + args[1])
+	ts.Check(err)
+	var text []byte
+	for end := time.Now().Add(30 * time.Second); time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
+		if text, _ = os.ReadFile(ts.MkAbs(args[0])); line.Match(text) {
+			return
+		}
+	}
+	ts.Fatalf("no line of %s matches %s:\n%s", args[0], args[1], text)
+}
+
+// configMap creates a ConfigMap.
+func configMap(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 3 {
+		ts.Fatalf("usage: configmap KUBECONFIG NAME LABEL")
+	}
+	config, err := clientcmd.BuildConfigFromFlags("", args[0])
+	ts.Check(err)
+	cluster, err := client.New(config, client.Options{})
+	ts.Check(err)
+	object := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{
+		Namespace: metav1.NamespaceDefault, Name: args[1], Labels: map[string]string{"script": args[2]},
+	}}
+	ts.Check(cluster.Create(context.Background(), object))
 }
 
 // lookPath returns the path of a program in the PATH of the script.
