@@ -23,6 +23,7 @@ import (
 	"github.com/rollcall-dev/rollcall/internal/cli/command"
 	"github.com/rollcall-dev/rollcall/internal/cli/get"
 	"github.com/rollcall-dev/rollcall/internal/cli/list"
+	"github.com/rollcall-dev/rollcall/internal/cli/plugins"
 	"github.com/rollcall-dev/rollcall/internal/cli/version"
 )
 
@@ -77,6 +78,7 @@ Exit codes: 0 all well, 1 something failed, 2 wrong flags or arguments.`,
 	root.AddCommand(
 		get.New(env),
 		list.New(env),
+		plugins.New(env),
 		version.New(env),
 	)
 	for _, c := range root.Commands() {

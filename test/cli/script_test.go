@@ -15,10 +15,13 @@ import (
 	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
 
 	"github.com/rollcall-dev/rollcall/internal/cli"
 	"github.com/rollcall-dev/rollcall/pkg/credentials/plugin"
@@ -43,6 +46,7 @@ func TestMain(m *testing.M) {
 //	code N PROGRAM ARG...            is exec for a program that must end with exit code N
 //	await FILE REGEXP                waits until a line of the file matches
 //	configmap KUBECONFIG NAME LABEL  creates a ConfigMap with the label script=LABEL
+//	patch KUBECONFIG FILE            patches a Deployment with the file, without keeping it
 func TestScripts(t *testing.T) {
 	planes := startPlanes(t)
 	testscript.Run(t, testscript.Params{
@@ -55,7 +59,7 @@ func TestScripts(t *testing.T) {
 			return planes.setUp(env, filepath.Dir(plugin))
 		},
 		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){
-			"await": await, "code": code, "configmap": configMap,
+			"await": await, "code": code, "configmap": configMap, "patch": patch,
 		},
 	})
 }
@@ -109,6 +113,32 @@ func configMap(ts *testscript.TestScript, neg bool, args []string) {
 		Namespace: metav1.NamespaceDefault, Name: args[1], Labels: map[string]string{"script": args[2]},
 	}}
 	ts.Check(cluster.Create(context.Background(), object))
+}
+
+// patch creates a Deployment and applies a strategic merge patch to it, which must change
+// volumes of the API server's answer.
+func patch(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 2 {
+		ts.Fatalf("usage: patch KUBECONFIG FILE")
+	}
+	config, err := clientcmd.BuildConfigFromFlags("", args[0])
+	ts.Check(err)
+	cluster, err := client.New(config, client.Options{})
+	ts.Check(err)
+	labels := map[string]string{"app": "controller"}
+	deployment := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, Name: "controller"}}
+	deployment.Spec.Selector = &metav1.LabelSelector{MatchLabels: labels}
+	deployment.Spec.Template.Labels = labels
+	deployment.Spec.Template.Spec.Containers = []corev1.Container{{Name: "manager", Image: "example.com/controller"}}
+	ts.Check(cluster.Create(context.Background(), deployment))
+	defer func() { ts.Check(cluster.Delete(context.Background(), deployment)) }()
+	change, err := yaml.YAMLToJSON([]byte(ts.ReadFile(args[1])))
+	ts.Check(err)
+	ts.Check(cluster.Patch(context.Background(), deployment, client.RawPatch(types.StrategicMergePatchType, change)))
+	pod := deployment.Spec.Template.Spec
+	if len(pod.Volumes) == 0 || len(pod.Volumes) != len(pod.Containers[0].VolumeMounts) || pod.Containers[0].Image == "" {
+		ts.Fatalf("not patched: %v", pod)
+	}
 }
 
 // lookPath returns the path of a program in the PATH of the script.
