@@ -5,6 +5,8 @@
 // program would need, too, is not here but in the packages of the library.
 package cli
 
+//go:generate go run ../../hack/clidocs ../../docs/cli
+
 import (
 	"context"
 	"fmt"
