@@ -5,6 +5,7 @@ package oidc_test
 
 import (
 	"encoding/json"
+	"io"
 	"net/http"
 	"os"
 	"sync"
@@ -36,6 +37,7 @@ func TestConformance(t *testing.T) {
 			var once sync.Once
 			silent := newHub(t)
 			silent.Config.Handler = http.HandlerFunc(func(_ http.ResponseWriter, request *http.Request) {
+				_, _ = io.Copy(io.Discard, request.Body) // only then does the server notice the end of the connection
 				once.Do(func() { close(received) })
 				<-request.Context().Done()
 			})

@@ -1,0 +1,159 @@
+// Copyright The Rollcall Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package realfleet
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"crypto/rsa"
+	"crypto/x509"
+	"encoding/pem"
+	"fmt"
+	"os"
+	"path/filepath"
+	"text/template"
+
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// OIDCAccessProvider is the name of the access provider in the profiles of members
+// that trust the hub, and of the entry of mc-credential-oidc in the provider file.
+const OIDCAccessProvider = "oidc"
+
+// hubUserPrefix precedes the names of the hub's users in a member.
+const hubUserPrefix = "hub:"
+
+// authentication is the configuration of a member's API server that trusts the
+// hub.
+var authentication = template.Must(template.New("authentication").Parse(`apiVersion: apiserver.config.k8s.io/v1
+kind: AuthenticationConfiguration
+jwt:
+- issuer:
+    url: {{ printf "%q" .Issuer }}
+    audiences: [{{ printf "%q" .Audience }}]
+    certificateAuthority: {{ printf "%q" .CA }}
+  claimMappings:
+    username:
+      claim: sub
+      prefix: {{ printf "%q" .Prefix }}
+`))
+
+// AllowTokenRequests creates the service account that members which trust the hub
+// know, lets the plugin request its tokens, and lets members read the keys of the
+// hub's issuer.
+func (h *Hub) AllowTokenRequests(ctx context.Context) error {
+	h.MemberAccount = &corev1.ServiceAccount{ObjectMeta: named(FleetNamespace, "members")}
+	return h.Create(ctx,
+		h.MemberAccount,
+		&rbacv1.Role{
+			ObjectMeta: named(FleetNamespace, "member-token-requester"),
+			Rules: []rbacv1.PolicyRule{{
+				APIGroups: []string{""}, Resources: []string{"serviceaccounts/token"},
+				ResourceNames: []string{h.MemberAccount.Name}, Verbs: []string{"create"},
+			}},
+		},
+		&rbacv1.RoleBinding{
+			ObjectMeta: named(FleetNamespace, "plugin-requests-member-tokens"),
+			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: "member-token-requester"},
+			Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: TokenNamespace, Name: h.PluginAccount.Name}},
+		},
+		&rbacv1.ClusterRoleBinding{
+			ObjectMeta: metav1.ObjectMeta{Name: "members-read-issuer"},
+			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "system:service-account-issuer-discovery"},
+			Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.GroupKind, Name: "system:unauthenticated"}},
+		},
+	)
+}
+
+// StartTrustingControlPlane starts a control plane that accepts the hub's tokens
+// with the control plane's name as the audience; see StartControlPlane.
+func (h *Hub) StartTrustingControlPlane(ctx context.Context, name, assets, dir string) (*ControlPlane, error) {
+	issuer, err := h.Issuer()
+	if err != nil {
+		return nil, err
+	}
+	var config bytes.Buffer
+	if err := authentication.Execute(&config, map[string]string{
+		"Issuer": issuer, "Audience": name, "CA": string(h.Config.CAData), "Prefix": hubUserPrefix,
+	}); err != nil {
+		return nil, err
+	}
+	path := filepath.Join(dir, name+"-authentication.yaml")
+	if err := os.WriteFile(path, config.Bytes(), 0o600); err != nil {
+		return nil, err
+	}
+	return StartControlPlane(ctx, name, assets, dir, Flag{"authentication-config", path})
+}
+
+// NewTrustingMember sets up a control plane of StartTrustingControlPlane for the
+// controller. The member has no token: AllowTokenRequests must have been called,
+// and the plugin mc-credential-oidc requests tokens from the hub.
+func (h *Hub) NewTrustingMember(ctx context.Context, cp *ControlPlane) (*Member, error) {
+	return newMember(ctx, &Member{
+		ControlPlane: cp, Namespace: FleetNamespace, Audience: cp.Name,
+		subject: rbacv1.Subject{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: h.MemberUser()},
+	})
+}
+
+// MemberUser returns the name of MemberAccount in members that trust the hub.
+func (h *Hub) MemberUser() string {
+	return hubUserPrefix + "system:serviceaccount:" + h.MemberAccount.Namespace + ":" + h.MemberAccount.Name
+}
+
+// PluginArgs returns the arguments of mc-credential-oidc for these members.
+func (h *Hub) PluginArgs(kubeconfig string, members ...*Member) []string {
+	args := []string{"--kubeconfig=" + kubeconfig, "--service-account=" + h.MemberAccount.Namespace + "/" + h.MemberAccount.Name}
+	for _, m := range members {
+		args = append(args, "--allowed-audience="+m.Audience+"="+m.server())
+	}
+	return args
+}
+
+// Issuer returns the URL of the control plane's issuer of service account tokens.
+func (cp *ControlPlane) Issuer() (string, error) {
+	values := cp.plane.APIServer.Configure().Get("service-account-issuer").Get(nil)
+	if len(values) != 1 {
+		return "", fmt.Errorf("control plane %s: %d issuers", cp.Name, len(values))
+	}
+	return values[0], nil
+}
+
+// RotateSigningKey restarts the API server with a new key for service account
+// tokens. Tokens of the previous key stay valid if keepPrevious is set. The network
+// must not be in use.
+func (cp *ControlPlane) RotateSigningKey(keepPrevious bool) error {
+	cp.signingKeys++
+	dir := cp.plane.APIServer.CertDir
+	path := filepath.Join(dir, fmt.Sprintf("sa-signer-%d.key", cp.signingKeys))
+	key, err := rsa.GenerateKey(rand.Reader, 2048)
+	if err != nil {
+		return err
+	}
+	der, err := x509.MarshalPKCS8PrivateKey(key)
+	if err != nil {
+		return err
+	}
+	if err := os.WriteFile(path, pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der}), 0o600); err != nil {
+		return err
+	}
+	previous := cp.signingKey
+	if previous == "" {
+		previous = filepath.Join(dir, "sa-signer.key") // of envtest
+	}
+	trusted := []string{path}
+	if keepPrevious {
+		trusted = append(trusted, previous)
+	}
+	cp.signingKey = path
+	cp.plane.APIServer.Configure().
+		Set("service-account-signing-key-file", path).
+		Set("service-account-key-file", trusted...)
+	if err := cp.StopAPIServer(); err != nil {
+		return err
+	}
+	return cp.StartAPIServer()
+}
