@@ -108,7 +108,9 @@ func startPrograms(assets, home string, flags []Flag) (*envtest.ControlPlane, er
 		return nil, err
 	}
 	plane.APIServer.SecureServing.ListenAddr = envtest.ListenAddr{Address: address.IP.String(), Port: strconv.Itoa(address.Port)}
-	plane.APIServer.Configure().Set("service-account-jwks-uri", "https://"+address.String()+"/openid/v1/jwks")
+	plane.APIServer.Configure().
+		Set("service-account-issuer", "https://"+address.String()).
+		Set("service-account-jwks-uri", "https://"+address.String()+"/openid/v1/jwks")
 	for _, flag := range flags {
 		plane.APIServer.Configure().Set(flag.Name, flag.Value)
 	}

@@ -11,6 +11,7 @@ import (
 	"crypto/x509"
 	"encoding/pem"
 	"fmt"
+	"net"
 	"os"
 	"path/filepath"
 	"text/template"
@@ -72,13 +73,9 @@ func (h *Hub) AllowTokenRequests(ctx context.Context) error {
 // StartTrustingControlPlane starts a control plane that accepts the hub's tokens
 // with the control plane's name as the audience; see StartControlPlane.
 func (h *Hub) StartTrustingControlPlane(ctx context.Context, name, assets, dir string) (*ControlPlane, error) {
-	issuer, err := h.Issuer()
-	if err != nil {
-		return nil, err
-	}
 	var config bytes.Buffer
 	if err := authentication.Execute(&config, map[string]string{
-		"Issuer": issuer, "Audience": name, "CA": string(h.Config.CAData), "Prefix": hubUserPrefix,
+		"Issuer": h.Issuer(), "Audience": name, "CA": string(h.Config.CAData), "Prefix": hubUserPrefix,
 	}); err != nil {
 		return nil, err
 	}
@@ -113,13 +110,10 @@ func (h *Hub) PluginArgs(kubeconfig string, members ...*Member) []string {
 	return args
 }
 
-// Issuer returns the URL of the control plane's issuer of service account tokens.
-func (cp *ControlPlane) Issuer() (string, error) {
-	values := cp.plane.APIServer.Configure().Get("service-account-issuer").Get(nil)
-	if len(values) != 1 {
-		return "", fmt.Errorf("control plane %s: %d issuers", cp.Name, len(values))
-	}
-	return values[0], nil
+// Issuer returns the URL of the control plane's issuer of service account tokens,
+// which is also the audience of its own API server.
+func (cp *ControlPlane) Issuer() string {
+	return "https://" + net.JoinHostPort(cp.plane.APIServer.SecureServing.Address, cp.plane.APIServer.SecureServing.Port)
 }
 
 // RotateSigningKey restarts the API server with a new key for service account
