@@ -47,9 +47,8 @@ type ControlPlane struct {
 	Config     *rest.Config  // of the administrator
 	Client     client.Client // of the administrator, without a cache
 
-	plane       *envtest.ControlPlane
-	signingKeys int    // created by RotateSigningKey
-	signingKey  string // path of the last of them
+	plane   *envtest.ControlPlane
+	nextKey string // path, of PublishNextKey
 }
 
 // Flag is a flag of kube-apiserver.

@@ -6,6 +6,7 @@ package realfleet
 import (
 	"context"
 	"net/http"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -126,7 +127,7 @@ func (m *Member) Status(ctx context.Context, token string) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, config.Host+"/api/v1/configmaps?limit=1", http.NoBody)
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, strings.TrimRight(config.Host, "/")+"/api/v1/configmaps?limit=1", http.NoBody)
 	if err != nil {
 		return 0, err
 	}

@@ -116,13 +116,13 @@ func (cp *ControlPlane) Issuer() string {
 	return "https://" + net.JoinHostPort(cp.plane.APIServer.SecureServing.Address, cp.plane.APIServer.SecureServing.Port)
 }
 
-// RotateSigningKey restarts the API server with a new key for service account
-// tokens. Tokens of the previous key stay valid if keepPrevious is set. The network
-// must not be in use.
-func (cp *ControlPlane) RotateSigningKey(keepPrevious bool) error {
-	cp.signingKeys++
+// PublishNextKey restarts the API server with a second key for service account tokens,
+// which it accepts and publishes, but does not sign with yet. API servers that trust
+// the issuer read its keys at most once an hour: start them after this. The API server
+// waits for open watches, so there should be none.
+func (cp *ControlPlane) PublishNextKey() error {
 	dir := cp.plane.APIServer.CertDir
-	path := filepath.Join(dir, fmt.Sprintf("sa-signer-%d.key", cp.signingKeys))
+	cp.nextKey = filepath.Join(dir, "next-sa-signer.key")
 	key, err := rsa.GenerateKey(rand.Reader, 2048)
 	if err != nil {
 		return err
@@ -131,21 +131,21 @@ func (cp *ControlPlane) RotateSigningKey(keepPrevious bool) error {
 	if err != nil {
 		return err
 	}
-	if err := os.WriteFile(path, pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der}), 0o600); err != nil {
+	if err := os.WriteFile(cp.nextKey, pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der}), 0o600); err != nil {
 		return err
 	}
-	previous := cp.signingKey
-	if previous == "" {
-		previous = filepath.Join(dir, "sa-signer.key") // of envtest
-	}
-	trusted := []string{path}
-	if keepPrevious {
-		trusted = append(trusted, previous)
-	}
-	cp.signingKey = path
-	cp.plane.APIServer.Configure().
-		Set("service-account-signing-key-file", path).
-		Set("service-account-key-file", trusted...)
+	cp.plane.APIServer.Configure().Set("service-account-key-file", filepath.Join(dir, "sa-signer.crt"), cp.nextKey)
+	return cp.restartAPIServer()
+}
+
+// SignWithNextKey restarts the API server, which then signs with the key of
+// PublishNextKey. Tokens of the previous key stay valid.
+func (cp *ControlPlane) SignWithNextKey() error {
+	cp.plane.APIServer.Configure().Set("service-account-signing-key-file", cp.nextKey)
+	return cp.restartAPIServer()
+}
+
+func (cp *ControlPlane) restartAPIServer() error {
 	if err := cp.StopAPIServer(); err != nil {
 		return err
 	}
