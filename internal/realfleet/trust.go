@@ -10,7 +10,6 @@ import (
 	"crypto/rsa"
 	"crypto/x509"
 	"encoding/pem"
-	"fmt"
 	"net"
 	"os"
 	"path/filepath"
@@ -41,6 +40,9 @@ jwt:
     username:
       claim: sub
       prefix: {{ printf "%q" .Prefix }}
+  userValidationRules:
+  - expression: user.username == '{{ .User }}'
+    message: not the service account of the fleet
 `))
 
 // AllowTokenRequests creates the service account that members which trust the hub
@@ -70,12 +72,13 @@ func (h *Hub) AllowTokenRequests(ctx context.Context) error {
 	)
 }
 
-// StartTrustingControlPlane starts a control plane that accepts the hub's tokens
-// with the control plane's name as the audience; see StartControlPlane.
+// StartTrustingControlPlane starts a control plane that accepts tokens of the hub's
+// MemberAccount with the control plane's name as the audience; see StartControlPlane.
+// AllowTokenRequests must have been called.
 func (h *Hub) StartTrustingControlPlane(ctx context.Context, name, assets, dir string) (*ControlPlane, error) {
 	var config bytes.Buffer
 	if err := authentication.Execute(&config, map[string]string{
-		"Issuer": h.Issuer(), "Audience": name, "CA": string(h.Config.CAData), "Prefix": hubUserPrefix,
+		"Issuer": h.Issuer(), "Audience": name, "CA": string(h.Config.CAData), "Prefix": hubUserPrefix, "User": h.MemberUser(),
 	}); err != nil {
 		return nil, err
 	}
@@ -87,8 +90,8 @@ func (h *Hub) StartTrustingControlPlane(ctx context.Context, name, assets, dir s
 }
 
 // NewTrustingMember sets up a control plane of StartTrustingControlPlane for the
-// controller. The member has no token: AllowTokenRequests must have been called,
-// and the plugin mc-credential-oidc requests tokens from the hub.
+// controller. The member has no token: the plugin mc-credential-oidc requests tokens
+// from the hub.
 func (h *Hub) NewTrustingMember(ctx context.Context, cp *ControlPlane) (*Member, error) {
 	return newMember(ctx, &Member{
 		ControlPlane: cp, Namespace: FleetNamespace, Audience: cp.Name,
