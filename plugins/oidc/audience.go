@@ -146,7 +146,7 @@ func (p *Plugin) allowedAudiences() []AllowedAudience {
 // checkServer rejects a profile with which another server than that of the URL
 // could receive the token.
 func checkServer(cluster *plugin.Cluster) error {
-	what := ""
+	var what string
 	switch {
 	case cluster.InsecureSkipTLSVerify:
 		what = "does not verify the server's certificate"
