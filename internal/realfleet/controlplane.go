@@ -8,9 +8,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/url"
 	"os"
 	"path/filepath"
+	"strconv"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -48,20 +50,27 @@ type ControlPlane struct {
 	Config     *rest.Config  // of the administrator
 	Client     client.Client // of the administrator, without a cache
 
-	plane *envtest.ControlPlane
+	plane   *envtest.ControlPlane
+	nextKey string // path, of PublishNextKey
+}
+
+// Flag is a flag of kube-apiserver.
+type Flag struct {
+	Name  string // without dashes
+	Value string
 }
 
 // StartControlPlane starts the programs in the folder assets and waits for the
 // API. It returns only after they have started or ended, even if the context
 // ends.
-func StartControlPlane(ctx context.Context, name, assets, dir string) (*ControlPlane, error) {
+func StartControlPlane(ctx context.Context, name, assets, dir string, flags ...Flag) (*ControlPlane, error) {
 	var errs []error
 	for attempt := range startAttempts {
 		if ctx.Err() != nil {
 			return nil, ctx.Err()
 		}
 		home := filepath.Join(dir, fmt.Sprintf("%s-%d", name, attempt))
-		plane, err := startPrograms(assets, home)
+		plane, err := startPrograms(assets, home, flags)
 		if err != nil {
 			errs = append(errs, fmt.Errorf("control plane %s: %w", name, err))
 			continue
@@ -75,7 +84,7 @@ func StartControlPlane(ctx context.Context, name, assets, dir string) (*ControlP
 	return nil, errors.Join(errs...)
 }
 
-func startPrograms(assets, home string) (*envtest.ControlPlane, error) {
+func startPrograms(assets, home string, flags []Flag) (*envtest.ControlPlane, error) {
 	certificates := filepath.Join(home, "certificates")
 	if err := os.MkdirAll(certificates, 0o700); err != nil {
 		return nil, err
@@ -94,10 +103,31 @@ func startPrograms(assets, home string) (*envtest.ControlPlane, error) {
 			StopTimeout:  stopLimit,
 		},
 	}
+	// The address must be known before the start: the API server would publish another
+	// one for the keys of its issuer.
+	address, err := freeAddress()
+	if err != nil {
+		return nil, err
+	}
+	plane.APIServer.SecureServing.ListenAddr = envtest.ListenAddr{Address: address.IP.String(), Port: strconv.Itoa(address.Port)}
+	plane.APIServer.Configure().
+		Set("service-account-issuer", "https://"+address.String()).
+		Set("service-account-jwks-uri", "https://"+address.String()+"/openid/v1/jwks")
+	for _, flag := range flags {
+		plane.APIServer.Configure().Set(flag.Name, flag.Value)
+	}
 	if err := plane.Start(); err != nil {
 		return nil, errors.Join(err, plane.Stop())
 	}
 	return plane, nil
+}
+
+func freeAddress() (*net.TCPAddr, error) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, err
+	}
+	return listener.Addr().(*net.TCPAddr), listener.Close()
 }
 
 // connect creates the administrator and waits for the namespaces that the API

@@ -47,6 +47,7 @@ type Hub struct {
 	*ControlPlane
 	ControllerAccount *corev1.ServiceAccount
 	PluginAccount     *corev1.ServiceAccount
+	MemberAccount     *corev1.ServiceAccount // of AllowTokenRequests
 }
 
 // NewHub sets up a cluster as a hub: the CRD of ClusterProfiles, from the file
@@ -96,14 +97,20 @@ func NewHub(ctx context.Context, cp *ControlPlane, crd string) (*Hub, error) {
 	)
 }
 
-// AddMember creates the member's Secret, with its token, and its ClusterProfile.
+// AddMember creates the member's ClusterProfile and, unless the member trusts the
+// hub, its Secret with its token.
 func (h *Hub) AddMember(ctx context.Context, m *Member) error {
 	profile, err := profileOf(m)
 	if err != nil {
 		return err
 	}
 	status := profile.Status.DeepCopy()
-	if err := h.Create(ctx, secretOf(m), profile); err != nil {
+	if m.Audience == "" {
+		if err := h.Create(ctx, secretOf(m)); err != nil {
+			return err
+		}
+	}
+	if err := h.Create(ctx, profile); err != nil {
 		return err
 	}
 	profile.Status = *status // Create cleared it: status is a subresource
@@ -132,9 +139,13 @@ func (m *Member) secretName() string { return m.Namespace + "-" + m.Name }
 // profileOf returns the member's ClusterProfile (KEP-4322). It names the access
 // provider and has the config for the plugin (KEP-5339), but no secret.
 func profileOf(m *Member) (*inventory.Profile, error) {
-	pluginConfig, err := json.Marshal(map[string]any{
+	provider, config := AccessProvider, map[string]any{
 		"secretRef": map[string]string{"namespace": TokenNamespace, "name": m.secretName(), "key": "token"},
-	})
+	}
+	if m.Audience != "" {
+		provider, config = OIDCAccessProvider, map[string]any{"audience": m.Audience}
+	}
+	pluginConfig, err := json.Marshal(config)
 	if err != nil {
 		return nil, err
 	}
@@ -161,7 +172,7 @@ func profileOf(m *Member) (*inventory.Profile, error) {
 				{Name: inventory.PropertyClusterID, Value: m.id, LastObservedTime: now},
 			},
 			AccessProviders: []inventory.AccessProvider{{
-				Name: AccessProvider,
+				Name: provider,
 				Cluster: clientcmdv1.Cluster{
 					Server:                   m.Server(),
 					CertificateAuthorityData: m.Config.CAData,
@@ -217,12 +228,14 @@ func (h *Hub) DeleteProfile(ctx context.Context, m *Member) error {
 	return h.Client.Delete(ctx, &inventory.Profile{ObjectMeta: named(m.Namespace, m.Name)})
 }
 
-// RemoveMember deletes the member's ClusterProfile, if it exists, and its Secret.
+// RemoveMember deletes the member's ClusterProfile, if it exists, and its Secret, if
+// it has one.
 func (h *Hub) RemoveMember(ctx context.Context, m *Member) error {
-	return errors.Join(
-		client.IgnoreNotFound(h.DeleteProfile(ctx, m)),
-		h.Client.Delete(ctx, &corev1.Secret{ObjectMeta: named(TokenNamespace, m.secretName())}),
-	)
+	err := client.IgnoreNotFound(h.DeleteProfile(ctx, m))
+	if m.Audience != "" {
+		return err
+	}
+	return errors.Join(err, h.Client.Delete(ctx, &corev1.Secret{ObjectMeta: named(TokenNamespace, m.secretName())}))
 }
 
 // Profiles returns all ClusterProfiles as JSON.

@@ -6,6 +6,7 @@ package realfleet
 import (
 	"context"
 	"net/http"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -25,6 +26,11 @@ type Member struct {
 	Network   *Forwarder // between the controller and the cluster
 	id        string     // the cluster's ID (KEP-2149)
 	account   *corev1.ServiceAccount
+	subject   rbacv1.Subject // the controller
+
+	// Audience of the hub's tokens that the cluster accepts. Empty if it does not trust
+	// the hub, but has a token of its own.
+	Audience string
 
 	Token       string         // the current token
 	BoundSecret *corev1.Secret // deleting it revokes the current token
@@ -33,18 +39,24 @@ type Member struct {
 // NewMember sets up a cluster for the controller: a service account that can only
 // read ConfigMaps, and a token for it.
 func NewMember(ctx context.Context, cp *ControlPlane) (*Member, error) {
-	m := &Member{
-		ControlPlane: cp,
-		Namespace:    FleetNamespace,
-		account:      &corev1.ServiceAccount{ObjectMeta: named(memberNamespace, "controller")},
+	account := &corev1.ServiceAccount{ObjectMeta: named(memberNamespace, "controller")}
+	err := cp.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: memberNamespace}}, account)
+	if err != nil {
+		return nil, err
 	}
+	return newMember(ctx, &Member{
+		ControlPlane: cp, Namespace: FleetNamespace, account: account,
+		subject: rbacv1.Subject{Kind: rbacv1.ServiceAccountKind, Namespace: account.Namespace, Name: account.Name},
+	})
+}
+
+// newMember lets the controller read ConfigMaps and connects.
+func newMember(ctx context.Context, m *Member) (*Member, error) {
 	var err error
 	if m.id, err = m.identify(ctx); err != nil {
 		return nil, err
 	}
 	err = m.Create(ctx,
-		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: memberNamespace}},
-		m.account,
 		&rbacv1.ClusterRole{
 			ObjectMeta: metav1.ObjectMeta{Name: "configmap-reader"},
 			Rules: []rbacv1.PolicyRule{
@@ -54,7 +66,7 @@ func NewMember(ctx context.Context, cp *ControlPlane) (*Member, error) {
 		&rbacv1.ClusterRoleBinding{
 			ObjectMeta: metav1.ObjectMeta{Name: "controller-reads-configmaps"},
 			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "configmap-reader"},
-			Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: m.account.Namespace, Name: m.account.Name}},
+			Subjects:   []rbacv1.Subject{m.subject},
 		},
 	)
 	if err != nil {
@@ -75,14 +87,16 @@ func (m *Member) AllowIdentity(ctx context.Context) error {
 	return m.Create(ctx, role, &rbacv1.ClusterRoleBinding{
 		ObjectMeta: metav1.ObjectMeta{Name: "controller-reads-cluster-identity"},
 		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role.Name},
-		Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: m.account.Namespace, Name: m.account.Name}},
+		Subjects:   []rbacv1.Subject{m.subject},
 	})
 }
 
-// connect issues a token and opens an address of its own.
+// connect issues a token, if the member needs one, and opens an address of its own.
 func (m *Member) connect(ctx context.Context) error {
-	if err := m.ReplaceToken(ctx); err != nil {
-		return err
+	if m.Audience == "" {
+		if err := m.ReplaceToken(ctx); err != nil {
+			return err
+		}
 	}
 	var err error
 	m.Network, err = m.NewNetwork()
@@ -100,7 +114,7 @@ func (m *Member) TokenKubeconfig(server string) ([]byte, error) {
 // Again returns the same cluster for another ClusterProfile, in another namespace. It
 // has an address and a token of its own. Its Network must be closed.
 func (m *Member) Again(ctx context.Context, namespace string) (*Member, error) {
-	again := &Member{ControlPlane: m.ControlPlane, Namespace: namespace, id: m.id, account: m.account}
+	again := &Member{ControlPlane: m.ControlPlane, Namespace: namespace, id: m.id, account: m.account, Audience: m.Audience}
 	return again, again.connect(ctx)
 }
 
@@ -136,7 +150,7 @@ func (m *Member) Status(ctx context.Context, token string) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, config.Host+"/api/v1/configmaps?limit=1", http.NoBody)
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, strings.TrimRight(config.Host, "/")+"/api/v1/configmaps?limit=1", http.NoBody)
 	if err != nil {
 		return 0, err
 	}

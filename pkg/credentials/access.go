@@ -102,6 +102,12 @@ func (a *Access) PortableRESTConfig() *rest.Config { return a.backend().portable
 // of an Access made by FromRESTConfig. It does not block.
 func (a *Access) Expiry() (time.Time, bool) { return a.transport.Expiry() }
 
+// DescribeToken returns the issuer and the audiences of the bearer token in use, for
+// errors: a cluster that refuses it (401) may not trust that issuer, or expect another
+// audience. It is "" for what is not a JSON Web Token, before the first request, and
+// for an Access made by FromRESTConfig. It contains no secret and does not block.
+func (a *Access) DescribeToken() string { return a.transport.DescribeToken() }
+
 // Clone returns another Access to the same cluster, with the same credential and the
 // same fingerprint, and with connections of its own. It must be released, unless an
 // Access was switched to it. To switch an Access to its clone replaces all of its

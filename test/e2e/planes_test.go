@@ -111,11 +111,16 @@ func (p *controlPlanes) setUp() error {
 func (p *controlPlanes) startControlPlane(ctx context.Context, name string) (*realfleet.ControlPlane, error) {
 	cp, err := realfleet.StartControlPlane(ctx, name, os.Getenv(assetsVariable), p.dir)
 	if err == nil {
-		p.mu.Lock()
-		defer p.mu.Unlock()
-		p.running = append(p.running, cp)
+		p.add(cp)
 	}
 	return cp, err
+}
+
+// add lets stop stop the control plane.
+func (p *controlPlanes) add(cp *realfleet.ControlPlane) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.running = append(p.running, cp)
 }
 
 // stop stops what has been started, also if setUp has failed.
@@ -124,7 +129,7 @@ func (p *controlPlanes) stop() error {
 	for _, cp := range p.running {
 		group.Go(cp.Stop)
 	}
-	for _, m := range []*realfleet.Member{p.east, p.west} {
+	for _, m := range []*realfleet.Member{p.east, p.west, trusting.north, trusting.south} {
 		if m != nil && m.Network != nil {
 			m.Network.Close()
 		}

@@ -195,8 +195,13 @@ func (c *connection) probe(ctx context.Context) (uid string, err error) {
 		return "", err
 	}
 	uid, err = identity.Probe(ctx, c.monitor.Next(), server)
-	if err == nil {
+	switch {
+	case err == nil:
 		c.caches.Contacted()
+	case identity.IsUnauthorized(err):
+		if token := c.access.DescribeToken(); token != "" {
+			err = fmt.Errorf("%w: it was sent a %s: check that it trusts this issuer, expects this audience and can reach the issuer", err, token)
+		}
 	}
 	return uid, err
 }

@@ -283,6 +283,15 @@ func (t *Transport) Expiry() (time.Time, bool) {
 	return c.Expiry, true
 }
 
+// DescribeToken describes the token in use, see Credential.Describe.
+func (t *Transport) DescribeToken() string {
+	auth := t.target().auth
+	if auth == nil {
+		return ""
+	}
+	return auth.current.Load().Describe()
+}
+
 // CloseIdleConnections closes the connections that no request uses. Those of
 // transports that clients have brought are not included.
 func (t *Transport) CloseIdleConnections() {
