@@ -28,7 +28,7 @@ type Options struct {
 
 	// Connection configures how clusters are connected and monitored. Options that
 	// concern the creation of clusters do not apply. All namespaces share one health
-	// probe.
+	// probe. Reads of the client of a namespace end after ConnectTimeout.
 	Connection fleet.ConnectionOptions
 }
 
@@ -61,7 +61,7 @@ func NewWithOptions(cl cluster.Cluster, opts Options) *Provider {
 	var err error
 	p.fleet, err = fleet.New(fleet.Options{
 		Source:    &source{cluster: cl, selector: opts.Selector},
-		Connector: newConnector(cl, opts.Connection.Probe),
+		Connector: newConnector(cl, opts.Connection),
 		// Each namespace is a cluster, whatever its labels say.
 		KeepDuplicates: true,
 		Connection:     opts.Connection,
