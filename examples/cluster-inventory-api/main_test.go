@@ -4,23 +4,18 @@
 package main
 
 import (
-	"errors"
-	"os"
-	"os/exec"
 	"testing"
 
 	. "github.com/onsi/gomega"
+	"go.uber.org/goleak"
+
+	"github.com/rollcall-dev/rollcall/internal/exampletest"
 )
 
-// If this variable is set, the test binary is the example.
-const programVariable = "ROLLCALL_EXAMPLE"
-
 func TestMain(m *testing.M) {
-	if os.Getenv(programVariable) != "" {
-		main()
-		return
+	if !exampletest.Main(main) {
+		goleak.VerifyTestMain(m)
 	}
-	os.Exit(m.Run())
 }
 
 func TestWrongFlags(t *testing.T) {
@@ -34,13 +29,9 @@ func TestWrongFlags(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			g := NewWithT(t)
-			command := exec.CommandContext(t.Context(), os.Args[0], test.args...)
-			command.Env = append(os.Environ(), programVariable+"=1", "KUBECONFIG=/does/not/exist")
-			output, err := command.CombinedOutput()
-			var exit *exec.ExitError
-			g.Expect(errors.As(err, &exit)).To(BeTrue(), "%v", err)
-			g.Expect(exit.ExitCode()).To(Equal(1))
-			g.Expect(string(output)).To(ContainSubstring(test.text))
+			output, exitCode := exampletest.Run(t, test.args...)
+			g.Expect(exitCode).To(Equal(1))
+			g.Expect(output).To(ContainSubstring(test.text))
 		})
 	}
 }

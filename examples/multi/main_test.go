@@ -8,24 +8,22 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/go-logr/logr"
 	"github.com/go-logr/logr/funcr"
 	. "github.com/onsi/gomega"
 	"go.uber.org/goleak"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
-	"k8s.io/klog/v2"
-	ctrl "sigs.k8s.io/controller-runtime"
 
+	"github.com/rollcall-dev/rollcall/internal/exampletest"
 	"github.com/rollcall-dev/rollcall/pkg/mc/mctest"
 )
 
 func TestMain(m *testing.M) {
-	ctrl.SetLogger(logr.Discard())
-	klog.SetLogger(logr.Discard())
-	SetDefaultEventuallyTimeout(mctest.Timeout)
-	goleak.VerifyTestMain(m)
+	if !exampletest.Main(main) {
+		SetDefaultEventuallyTimeout(mctest.Timeout)
+		goleak.VerifyTestMain(m)
+	}
 }
 
 func TestBothProviders(t *testing.T) {

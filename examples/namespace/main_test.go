@@ -6,23 +6,21 @@ package main
 import (
 	"testing"
 
-	"github.com/go-logr/logr"
 	. "github.com/onsi/gomega"
 	"go.uber.org/goleak"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/klog/v2"
-	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/rollcall-dev/rollcall/internal/exampletest"
 	"github.com/rollcall-dev/rollcall/pkg/mc/mctest"
 )
 
 func TestMain(m *testing.M) {
-	ctrl.SetLogger(logr.Discard())
-	klog.SetLogger(logr.Discard())
-	SetDefaultEventuallyTimeout(mctest.Timeout)
-	goleak.VerifyTestMain(m)
+	if !exampletest.Main(main) {
+		SetDefaultEventuallyTimeout(mctest.Timeout)
+		goleak.VerifyTestMain(m)
+	}
 }
 
 func TestTenants(t *testing.T) {

@@ -1,8 +1,8 @@
 // Copyright The Rollcall Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package exampletest lets examples use functions that need a testing.TB, such as
-// those of mctest:
+// Package exampletest has what the tests of example programs share, and lets examples
+// use functions that need a testing.TB, such as those of mctest:
 //
 //	func Example() {
 //		t, end := exampletest.New() // in a test: its own t

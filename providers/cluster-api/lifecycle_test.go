@@ -258,6 +258,8 @@ func TestBrokenSecretKeepsCluster(t *testing.T) {
 			before := e.lists.Count()
 			test.damage(e)
 			providertest.AwaitStatus(t, e.provider, eu, fleet.Ready, fleet.AccessUpdateFailed, test.want)
+			providertest.AwaitBroken(t, 1, 0)
+			g.Expect(e.log.Count(`"Cannot use the cluster's new access, keeping the current connection"`, `"default/eu"`)).NotTo(BeZero())
 			e.Works(t, eu, member)
 			e.Works(t, "default/good", good)
 			g.Expect(e.log.Count("s3cr3t")).To(BeZero())
@@ -280,6 +282,7 @@ func TestSecretAppearsLater(t *testing.T) {
 	e.must(e.hub.Create(object("v1beta2", "default", "eu")))
 	e.status("v1beta2", "eu", "default", initialized())
 	providertest.AwaitStatus(t, e.provider, eu, fleet.Backoff, fleet.ResolveFailed, "Secret default/eu-kubeconfig: does not exist")
+	providertest.AwaitBroken(t, 0, 1)
 	e.must(e.hub.Create(secret("default", "eu", providertest.Kubeconfig(t, member.Config()))))
 	e.Works(t, eu, member)
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/rollcall-dev/rollcall/pkg/mc/fleet"
 	mcmanager "github.com/rollcall-dev/rollcall/pkg/mc/manager"
 	"github.com/rollcall-dev/rollcall/pkg/mc/multicluster"
+	"github.com/rollcall-dev/rollcall/providers/internal/runner"
 )
 
 // Provider provides the clusters of Cluster API. All methods may be called concurrently.
@@ -95,11 +96,7 @@ func (p *Provider) Start(ctx context.Context, aware multicluster.Aware) error {
 // Run is for programs that run the provider themselves. The manager starts its own
 // provider, so for that Run only waits until the context ends. For any other, it is Start.
 func (p *Provider) Run(ctx context.Context, mgr mcmanager.Manager) error {
-	if mgr.GetProvider() == multicluster.Provider(p) {
-		<-ctx.Done()
-		return nil
-	}
-	return p.Start(ctx, mgr)
+	return runner.Run(ctx, mgr, p)
 }
 
 // Reconcile calls IsReady and resolves the kubeconfig again for the object that the

@@ -10,10 +10,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/watch"
-	"k8s.io/client-go/kubernetes/scheme"
-	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -34,11 +30,7 @@ type watcher struct {
 // watch watches until the context ends; then wait returns when nothing of it runs.
 func (s *source) watch(ctx context.Context) (_ *watcher, err error) {
 	m := s.management.Load()
-	config := rest.CopyConfig(m.config)
-	if config.QPS == 0 {
-		config.QPS = -1
-	}
-	httpClient, closeIdle, err := informer.Client(config)
+	config, httpClient, closeIdle, err := informer.Client(m.config)
 	if err != nil {
 		return nil, err
 	}
@@ -46,7 +38,7 @@ func (s *source) watch(ctx context.Context) (_ *watcher, err error) {
 	if err != nil {
 		return nil, err
 	}
-	secretAPI, err := newSecretAPI(config, s.options.Namespace)
+	secretAPI, err := informer.Secrets(config, httpClient, s.options.Namespace)
 	if err != nil {
 		return nil, err
 	}
@@ -87,30 +79,6 @@ func (s *source) watch(ctx context.Context) (_ *watcher, err error) {
 		return nil, err
 	}
 	return w, nil
-}
-
-// newSecretAPI returns how Secrets are read.
-func newSecretAPI(config *rest.Config, namespace string) (informer.API, error) {
-	config = rest.CopyConfig(config)
-	config.APIPath, config.GroupVersion = "/api", &corev1.SchemeGroupVersion
-	config.NegotiatedSerializer = scheme.Codecs.WithoutConversion()
-	c, err := rest.RESTClientFor(config)
-	if err != nil {
-		return informer.API{}, err
-	}
-	get := func(options *metav1.ListOptions) *rest.Request {
-		return c.Get().NamespaceIfScoped(namespace, namespace != "").Resource("secrets").VersionedParams(options, scheme.ParameterCodec)
-	}
-	return informer.API{
-		List: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
-			list := &corev1.SecretList{}
-			err := get(&options).Do(ctx).Into(list)
-			return list, err
-		},
-		Watch: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
-			return get(&options).Watch(ctx)
-		},
-	}, nil
 }
 
 // keep reduces a Secret to what is read of it: nothing of those with private keys.

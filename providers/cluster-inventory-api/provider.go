@@ -18,6 +18,7 @@ import (
 	"github.com/rollcall-dev/rollcall/pkg/mc/fleet"
 	mcmanager "github.com/rollcall-dev/rollcall/pkg/mc/manager"
 	"github.com/rollcall-dev/rollcall/pkg/mc/multicluster"
+	"github.com/rollcall-dev/rollcall/providers/internal/runner"
 )
 
 // Provider provides the clusters of a hub's ClusterProfiles. All methods may be
@@ -103,6 +104,12 @@ func (p *Provider) Start(ctx context.Context, aware multicluster.Aware) error {
 		return multicluster.TerminalError(errors.New("cluster inventory API provider: no hub: set Options.Hub or call SetupWithManager"))
 	}
 	return p.Fleet.Start(ctx, aware)
+}
+
+// Run is for programs that run the provider themselves. The manager starts its own
+// provider, so for that Run only waits until the context ends. For any other, it is Start.
+func (p *Provider) Run(ctx context.Context, mgr mcmanager.Manager) error {
+	return runner.Run(ctx, mgr, p)
 }
 
 // source is the fleet's source: a hub that may not be known before Run.

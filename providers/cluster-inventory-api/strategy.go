@@ -26,8 +26,14 @@ import (
 
 // strategyMethod is the credentials.Method of a strategy that depends on the hub.
 type strategyMethod struct {
-	strategy kubeconfigstrategy.Interface
+	strategy hubStrategy
 	hub      atomic.Pointer[client.Client]
+}
+
+// hubStrategy is a strategy that reads the hub.
+type hubStrategy interface {
+	kubeconfigstrategy.Interface
+	GetAccess(ctx context.Context, cli client.Client, clp *inventory.Profile) (*credentials.Access, error)
 }
 
 // newMethod returns the credential method of the options, which may be a
@@ -47,14 +53,18 @@ func newMethod(opts Options) (credentials.Method, *strategyMethod, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	if method, ok := strategy.(credentials.Method); ok {
-		return method, nil, nil
+	switch strategy := strategy.(type) {
+	case credentials.Method:
+		return strategy, nil, nil
+	case hubStrategy:
+		if opts.Hub != nil {
+			return nil, nil, errors.New("a strategy that reads the hub requires that the hub is the manager's local cluster: do not set Options.Hub")
+		}
+		s := &strategyMethod{strategy: strategy}
+		return s, s, nil
+	default:
+		return nil, nil, fmt.Errorf("unknown strategy %T", strategy)
 	}
-	if opts.Hub != nil {
-		return nil, nil, errors.New("a strategy that reads the hub requires that the hub is the manager's local cluster: do not set Options.Hub")
-	}
-	s := &strategyMethod{strategy: strategy}
-	return s, s, nil
 }
 
 // Resolve implements credentials.Method.
@@ -63,11 +73,7 @@ func (s *strategyMethod) Resolve(ctx context.Context, profile *inventory.Profile
 	if hub == nil {
 		return nil, errors.New("the hub is not known: call SetupWithManager")
 	}
-	config, err := s.strategy.GetKubeConfig(ctx, *hub, profile)
-	if err != nil {
-		return nil, err
-	}
-	return credentials.FromRESTConfig(config), nil
+	return s.strategy.GetAccess(ctx, *hub, profile)
 }
 
 // setUp sets the hub, and adds a runnable that rechecks profiles after events of

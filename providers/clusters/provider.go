@@ -14,7 +14,9 @@ import (
 	"github.com/rollcall-dev/rollcall/pkg/inventory"
 	mcclusters "github.com/rollcall-dev/rollcall/pkg/mc/clusters"
 	"github.com/rollcall-dev/rollcall/pkg/mc/fleet"
+	mcmanager "github.com/rollcall-dev/rollcall/pkg/mc/manager"
 	"github.com/rollcall-dev/rollcall/pkg/mc/multicluster"
+	"github.com/rollcall-dev/rollcall/providers/internal/runner"
 )
 
 // InputChannelSize has no effect. It exists for programs that set it: Add never waits.
@@ -136,6 +138,12 @@ func (p *Provider) Start(ctx context.Context, aware multicluster.Aware) error {
 	}
 	p.stop()
 	return err
+}
+
+// Run is for programs that run the provider themselves. The manager starts its own
+// provider, so for that Run only waits until the context ends. For any other, it is Start.
+func (p *Provider) Run(ctx context.Context, mgr mcmanager.Manager) error {
+	return runner.Run(ctx, mgr, p)
 }
 
 // stop removes and stops all clusters.

@@ -105,6 +105,56 @@ func TestRotation(t *testing.T) {
 	}
 }
 
+func TestEndpointChanges(t *testing.T) {
+	for _, test := range []struct {
+		name   string
+		change func(*mctest.Cluster)
+	}{
+		{"another address", (*mctest.Cluster).Move},
+		{"another CA", func(c *mctest.Cluster) {
+			c.RotateCA()
+			c.CloseConnections()
+		}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			g := NewWithT(t)
+			e := newEnv(t)
+			member := mctest.New(t)
+			write := func() {
+				t.Helper()
+				config := providertest.Config(member.Config())
+				e.write("ca.crt", string(config.Clusters["main"].CertificateAuthorityData))
+				config.Clusters["main"].CertificateAuthorityData, config.Clusters["main"].CertificateAuthority = nil, "ca.crt"
+				e.write("a.kubeconfig", string(providertest.Encode(t, config)))
+			}
+			write()
+			name := e.name("a.kubeconfig", "main")
+			e.Works(t, name, member)
+			before := e.lists.Count()
+			g.Expect(before).To(BeNumerically(">", 0))
+			test.change(member)
+			write()
+			e.Works(t, name, member)
+			g.Expect(e.Engagements(name)).To(Equal(1))
+			g.Expect(e.lists.Count()).To(Equal(before), "nothing is listed again")
+		})
+	}
+}
+
+// Another cluster under the same name is engaged again.
+func TestAnotherClusterInTheContext(t *testing.T) {
+	g := NewWithT(t)
+	e := newEnv(t)
+	one, other := mctest.New(t), mctest.New(t)
+	name := e.name("a.kubeconfig", "main")
+	e.create("a.kubeconfig", one.Config())
+	e.Works(t, name, one)
+	e.create("a.kubeconfig", other.Config())
+	e.Works(t, name, other)
+	g.Expect(e.Engagements(name)).To(Equal(2))
+	g.Eventually(one.Connections).Should(BeZero())
+}
+
 func TestBrokenUpdateKeepsCluster(t *testing.T) {
 	for _, test := range []struct {
 		name   string
@@ -126,6 +176,8 @@ func TestBrokenUpdateKeepsCluster(t *testing.T) {
 			e.Works(t, name, member)
 			e.write("a.kubeconfig", test.broken)
 			providertest.AwaitStatus(t, e.provider, name, fleet.Ready, fleet.AccessUpdateFailed, test.want)
+			providertest.AwaitBroken(t, 1, 0)
+			g.Expect(e.log.Count(`"Cannot use the cluster's new access, keeping the current connection"`, name.String())).NotTo(BeZero())
 			e.Works(t, name, member)
 			e.Works(t, e.name("b.kubeconfig", "main"), other)
 			g.Expect(e.provider.Status()).To(HaveLen(2))
@@ -204,6 +256,7 @@ func TestBrokenFileHurtsOnlyItself(t *testing.T) {
 	path := filepath.Join(e.dir, "bad.kubeconfig")
 	broken := e.name("bad.kubeconfig", "")[:len(path)]
 	providertest.AwaitStatus(t, e.provider, broken, fleet.Backoff, fleet.ResolveFailed, "bad.kubeconfig: users: has the wrong type")
+	providertest.AwaitBroken(t, 0, 2)
 	e.create("bad.kubeconfig", later.Config())
 	e.Works(t, e.name("bad.kubeconfig", "main"), later)
 	NewWithT(t).Eventually(e.isGone(broken)).Should(BeTrue())

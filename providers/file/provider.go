@@ -20,6 +20,7 @@ import (
 	mcmanager "github.com/rollcall-dev/rollcall/pkg/mc/manager"
 	"github.com/rollcall-dev/rollcall/pkg/mc/multicluster"
 	"github.com/rollcall-dev/rollcall/providers/internal/kubeconfigs"
+	"github.com/rollcall-dev/rollcall/providers/internal/runner"
 )
 
 // Provider provides the clusters of kubeconfig files. All methods may be called
@@ -183,11 +184,7 @@ func errorsOf(all []fleet.ClusterStatus) error {
 // Run is for programs that run the provider themselves. The manager starts its own
 // provider, so for that Run only waits until the context ends. For any other, it is Start.
 func (p *Provider) Run(ctx context.Context, mgr mcmanager.Manager) error {
-	if mgr.GetProvider() == multicluster.Provider(p) {
-		<-ctx.Done()
-		return nil
-	}
-	return p.Start(ctx, mgr)
+	return runner.Run(ctx, mgr, p)
 }
 
 // GetTyped is Get.

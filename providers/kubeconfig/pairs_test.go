@@ -93,6 +93,8 @@ func TestStopWhileTrying(t *testing.T) {
 	e.Works(t, "eu", member)
 	e.set("eu", providertest.Kubeconfig(t, hanging.Config()))
 	g.Eventually(hanging.Connections).ShouldNot(BeZero())
+	e.Works(t, "eu", member) // by the current connection
+	g.Expect(hanging.Connections()).NotTo(BeZero())
 	e.stop()
 	g.Eventually(hanging.Connections).Should(BeZero())
 	g.Eventually(member.Connections).Should(BeZero())

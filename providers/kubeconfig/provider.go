@@ -17,6 +17,7 @@ import (
 	mcmanager "github.com/rollcall-dev/rollcall/pkg/mc/manager"
 	"github.com/rollcall-dev/rollcall/pkg/mc/multicluster"
 	"github.com/rollcall-dev/rollcall/providers/internal/kubeconfigs"
+	"github.com/rollcall-dev/rollcall/providers/internal/runner"
 )
 
 // Provider provides the clusters of kubeconfigs in Secrets. All methods may be called
@@ -90,11 +91,7 @@ func (p *Provider) Start(ctx context.Context, aware multicluster.Aware) error {
 // Run is for programs that run the provider themselves. The manager starts its own
 // provider, so for that Run only waits until the context ends. For any other, it is Start.
 func (p *Provider) Run(ctx context.Context, mgr mcmanager.Manager) error {
-	if mgr.GetProvider() == multicluster.Provider(p) {
-		<-ctx.Done()
-		return nil
-	}
-	return p.Start(ctx, mgr)
+	return runner.Run(ctx, mgr, p)
 }
 
 // Reconcile resolves the kubeconfig of the Secret that the request names again. A

@@ -6,6 +6,7 @@ package kubeconfig_test
 import (
 	"context"
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -179,14 +180,14 @@ func TestWeekOfRotations(t *testing.T) {
 	before := e.lists.Count()
 	g.Expect(before).To(BeNumerically(">", 0))
 	var created []string
-	longest := time.Duration(0)
+	var durations []time.Duration
 	for i := 1; i <= rotations; i++ {
 		member.AddToken(token(i), "controller")
 		start := time.Now()
 		e.set("eu", providertest.Kubeconfig(t, member.ConfigFor(token(i))))
 		created = append(created, e.Create(t, member))
 		providertest.Await(t, "the new token is used", func() bool { return tokenOf(e.provider) == token(i) })
-		longest = max(longest, time.Since(start))
+		durations = append(durations, time.Since(start))
 		member.RevokeToken(token(i - 1))
 	}
 	for _, name := range created {
@@ -194,8 +195,11 @@ func TestWeekOfRotations(t *testing.T) {
 	}
 	g.Expect(e.lists.Count()).To(Equal(before), "nothing is listed again")
 	g.Expect(e.Engagements("eu")).To(Equal(1))
-	g.Expect(longest).To(BeNumerically("<", 10*time.Second))
-	t.Logf("%d rotations, the longest took %s", rotations, longest)
+	slices.Sort(durations)
+	median, longest := durations[len(durations)/2], durations[len(durations)-1]
+	g.Expect(median).To(BeNumerically("<", time.Second))
+	g.Expect(longest).To(BeNumerically("<", 10*time.Second), "on a busy machine")
+	t.Logf("%d rotations, in use after %s, at the latest after %s", rotations, median, longest)
 	providertest.AwaitReady(t, e.provider, "eu")
 }
 
@@ -287,11 +291,13 @@ func TestBrokenUpdateKeepsCluster(t *testing.T) {
 			g.Eventually(func() int {
 				return e.log.Count(`"Cannot use the cluster's new access, keeping the current connection"`, `"eu"`)
 			}).ShouldNot(BeZero())
+			providertest.AwaitBroken(t, 1, 0)
 			e.Works(t, "eu", member)
 			g.Expect(e.log.Count("s3cr3t")).To(BeZero())
 
 			e.set("eu", providertest.Kubeconfig(t, member.Config()))
 			providertest.AwaitReady(t, e.provider, "eu")
+			providertest.AwaitBroken(t, 0, 0)
 			e.Works(t, "eu", member)
 			g.Expect(e.Engagements("eu")).To(Equal(1))
 			g.Expect(e.lists.Count()).To(Equal(before))
@@ -306,6 +312,8 @@ func TestBrokenFromTheStart(t *testing.T) {
 	g.Expect(e.hub.Create(secret("bad", []byte("a: [")))).To(Succeed())
 	e.create("good", good.Config())
 	providertest.AwaitStatus(t, e.provider, "bad", fleet.Backoff, fleet.ResolveFailed, "Secret default/bad: is not valid YAML")
+	providertest.AwaitBroken(t, 0, 1)
+	g.Expect(e.log.Count(`"bad"`, "Secret default/bad: is not valid YAML")).NotTo(BeZero())
 	e.Works(t, "good", good)
 	e.set("bad", providertest.Kubeconfig(t, later.Config()))
 	e.Works(t, "bad", later)

@@ -12,7 +12,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/rollcall-dev/rollcall/pkg/credentials/kubeconfig"
@@ -176,33 +175,5 @@ func (r *run) readFiles(ctx context.Context) {
 		if cluster.Context != nil && len(cluster.Context.Files()) > 0 {
 			r.send(ctx, key, cluster)
 		}
-	}
-}
-
-// watcher watches the Secrets of one run.
-type watcher struct {
-	events chan event
-	wait   func()
-}
-
-// send returns when the event was received or the context has ended.
-func (w *watcher) send(ctx context.Context, e event) {
-	select {
-	case w.events <- e:
-	case <-ctx.Done():
-	}
-}
-
-// handler sends the Secrets of an informer.
-func (w *watcher) handler(ctx context.Context) cache.ResourceEventHandler {
-	put := func(object any) { w.send(ctx, event{put: object.(*corev1.Secret)}) }
-	return cache.ResourceEventHandlerFuncs{
-		AddFunc:    put,
-		UpdateFunc: func(_, object any) { put(object) },
-		DeleteFunc: func(object any) {
-			if key, err := cache.DeletionHandlingObjectToName(object); err == nil {
-				w.send(ctx, event{removed: inventory.Key{Namespace: key.Namespace, Name: key.Name}})
-			}
-		},
 	}
 }

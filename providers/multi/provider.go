@@ -17,7 +17,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cluster"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
+	mcmanager "github.com/rollcall-dev/rollcall/pkg/mc/manager"
 	"github.com/rollcall-dev/rollcall/pkg/mc/multicluster"
+	"github.com/rollcall-dev/rollcall/providers/internal/runner"
 )
 
 const defaultSeparator = "#"
@@ -210,6 +212,12 @@ func (p *Provider) Start(ctx context.Context, aware multicluster.Aware) error {
 	defer notice.Stop()
 	p.running.Wait()
 	return nil
+}
+
+// Run is for programs that run the provider themselves. The manager starts its own
+// provider, so for that Run only waits until the context ends. For any other, it is Start.
+func (p *Provider) Run(ctx context.Context, mgr mcmanager.Manager) error {
+	return runner.Run(ctx, mgr, p)
 }
 
 // run runs a provider in a goroutine. The caller holds the lock.

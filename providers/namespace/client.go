@@ -5,8 +5,10 @@ package namespace
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/watch"
@@ -29,6 +31,32 @@ func (n *NamespacedClient) Watch(ctx context.Context, list client.ObjectList, op
 		return nil, fmt.Errorf("the client %T is not that of a namespace", n.Client)
 	}
 	return c.watch(ctx, list, opts)
+}
+
+// timeLimited limits the duration of the reads of a client: those with read-your-writes
+// consistency wait for the client's own writes, which the cache of a cluster that fails
+// does not have before it recovers.
+type timeLimited struct {
+	client.Reader
+	limit time.Duration
+}
+
+func (r *timeLimited) Get(ctx context.Context, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
+	return r.read(ctx, func(ctx context.Context) error { return r.Reader.Get(ctx, key, obj, opts...) })
+}
+
+func (r *timeLimited) List(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error {
+	return r.read(ctx, func(ctx context.Context) error { return r.Reader.List(ctx, list, opts...) })
+}
+
+func (r *timeLimited) read(ctx context.Context, read func(context.Context) error) error {
+	limited, cancel := context.WithTimeout(ctx, r.limit)
+	defer cancel()
+	err := read(limited)
+	if ctx.Err() == nil && errors.Is(err, context.DeadlineExceeded) {
+		return fmt.Errorf("the cluster of the namespaces did not return within %v (ConnectTimeout): %w", r.limit, err)
+	}
+	return err
 }
 
 // reader confines a client.Reader.
@@ -57,19 +85,20 @@ func (r *reader) List(ctx context.Context, list client.ObjectList, opts ...clien
 // no request.
 type confinedClient struct {
 	client.Client
+	reader  client.Reader // confined
 	scope   *scope
 	indexes *indexes
 }
 
 func (c *confinedClient) Get(ctx context.Context, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
-	return (&reader{c.scope, c.Client}).Get(ctx, key, obj, opts...)
+	return c.reader.Get(ctx, key, obj, opts...)
 }
 
 func (c *confinedClient) List(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error {
 	if err := c.indexes.usable(list, c.scope, opts); err != nil {
 		return err
 	}
-	return (&reader{c.scope, c.Client}).List(ctx, list, opts...)
+	return c.reader.List(ctx, list, opts...)
 }
 
 func (c *confinedClient) watch(ctx context.Context, list client.ObjectList, opts []client.ListOption) (watch.Interface, error) {

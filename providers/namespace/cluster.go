@@ -5,6 +5,7 @@ package namespace
 
 import (
 	"context"
+	"time"
 
 	"github.com/go-logr/logr"
 	"k8s.io/client-go/tools/record"
@@ -28,12 +29,13 @@ type NamespacedCluster struct {
 func (c *NamespacedCluster) Name() string { return c.name }
 
 // newCluster returns the cluster of a namespace, and a function that removes what it has
-// added to the shared cache.
-func newCluster(namespace string, shared cluster.Cluster, x *sharedIndexes, log logr.Logger) (_ *NamespacedCluster, closeCluster func()) {
+// added to the shared cache. Reads of its client take no longer than the limit.
+func newCluster(namespace string, shared cluster.Cluster, x *sharedIndexes, limit time.Duration, log logr.Logger) (_ *NamespacedCluster, closeCluster func()) {
 	s := &scope{namespace: namespace, scheme: shared.GetScheme(), mapper: shared.GetRESTMapper()}
 	own := &indexes{shared: x}
 	c := &confinedCluster{Cluster: shared, scope: s, log: log, cache: newCache(s, shared.GetCache(), own)}
-	c.client = &NamespacedClient{&confinedClient{Client: shared.GetClient(), scope: s, indexes: own}}
+	limited := &timeLimited{shared.GetClient(), limit}
+	c.client = &NamespacedClient{&confinedClient{Client: shared.GetClient(), reader: &reader{s, limited}, scope: s, indexes: own}}
 	return &NamespacedCluster{Cluster: c, name: namespace}, c.cache.close
 }
 

@@ -25,16 +25,21 @@ type connector struct {
 	cluster cluster.Cluster
 	indexes sharedIndexes
 	prober  *prober
+	limit   time.Duration // of reads
 }
 
-func newConnector(cl cluster.Cluster, probe fleet.ProbeOptions) *connector {
-	return &connector{cluster: cl, prober: newProber(cl, probe.Interval)}
+func newConnector(cl cluster.Cluster, options fleet.ConnectionOptions) *connector {
+	limit := options.ConnectTimeout
+	if limit <= 0 {
+		limit = 30 * time.Second // as in a fleet
+	}
+	return &connector{cluster: cl, prober: newProber(cl, options.Probe.Interval), limit: limit}
 }
 
 // Connect implements fleet.Connector.
 func (c *connector) Connect(ctx context.Context, profile *inventory.Profile) (*fleet.Connection, error) {
 	name, uid := inventory.ClusterName(profile), inventory.ClusterID(profile)
-	cl, closeCluster := newCluster(name, c.cluster, &c.indexes, log.FromContext(ctx))
+	cl, closeCluster := newCluster(name, c.cluster, &c.indexes, c.limit, log.FromContext(ctx))
 	connection := &fleet.Connection{
 		Cluster:     cl,
 		Fingerprint: uid,

@@ -15,7 +15,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
 
 	"github.com/rollcall-dev/rollcall/pkg/mc/fleet"
+	mcmanager "github.com/rollcall-dev/rollcall/pkg/mc/manager"
 	"github.com/rollcall-dev/rollcall/pkg/mc/multicluster"
+	"github.com/rollcall-dev/rollcall/providers/internal/runner"
 )
 
 // Options of a provider. The zero value is usable.
@@ -26,7 +28,7 @@ type Options struct {
 
 	// Connection configures how clusters are connected and monitored. Options that
 	// concern the creation of clusters do not apply. All namespaces share one health
-	// probe.
+	// probe. Reads of the client of a namespace end after ConnectTimeout.
 	Connection fleet.ConnectionOptions
 }
 
@@ -59,7 +61,7 @@ func NewWithOptions(cl cluster.Cluster, opts Options) *Provider {
 	var err error
 	p.fleet, err = fleet.New(fleet.Options{
 		Source:    &source{cluster: cl, selector: opts.Selector},
-		Connector: newConnector(cl, opts.Connection.Probe),
+		Connector: newConnector(cl, opts.Connection),
 		// Each namespace is a cluster, whatever its labels say.
 		KeepDuplicates: true,
 		Connection:     opts.Connection,
@@ -76,6 +78,12 @@ func (p *Provider) Start(ctx context.Context, aware multicluster.Aware) error {
 		return multicluster.TerminalError(p.err)
 	}
 	return p.fleet.Start(ctx, aware)
+}
+
+// Run is for programs that run the provider themselves. The manager starts its own
+// provider, so for that Run only waits until the context ends. For any other, it is Start.
+func (p *Provider) Run(ctx context.Context, mgr mcmanager.Manager) error {
+	return runner.Run(ctx, mgr, p)
 }
 
 // Get returns the cluster of the namespace of that name. The errors are

@@ -4,7 +4,6 @@
 package namespace_test
 
 import (
-	"fmt"
 	"testing"
 	"time"
 
@@ -13,7 +12,6 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/cluster"
 
 	"github.com/rollcall-dev/rollcall/pkg/mc/fleet"
 	"github.com/rollcall-dev/rollcall/pkg/mc/mctest"
@@ -147,22 +145,6 @@ func TestIndexField(t *testing.T) {
 	for _, reader := range []client.Reader{cl.GetClient(), cl.GetCache()} {
 		g.Expect(reader.List(t.Context(), &corev1.ConfigMapList{}, client.MatchingFields{"all": "x"})).
 			To(MatchError(ContainSubstring("already indexed by another function")))
-	}
-}
-
-func TestReadYourWrites(t *testing.T) {
-	g := NewWithT(t)
-	server := mctest.New(t)
-	g.Expect(server.Create(ns("a"))).To(Succeed())
-	yes := true
-	env := start(t, server, quick(), func(o *cluster.Options) {
-		o.Client.Cache = &client.CacheOptions{EnableReadYourWritesConsistency: &yes}
-	})
-	cl := env.engaged(g, "a").GetClient()
-	for i := range 20 {
-		name := fmt.Sprint("x", i)
-		g.Expect(cl.Create(t.Context(), configMap("", name))).To(Succeed())
-		g.Expect(cl.Get(t.Context(), client.ObjectKey{Name: name}, &corev1.ConfigMap{})).To(Succeed())
 	}
 }
 

@@ -11,7 +11,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/cluster"
 
+	mcmanager "github.com/rollcall-dev/rollcall/pkg/mc/manager"
 	"github.com/rollcall-dev/rollcall/pkg/mc/multicluster"
+	"github.com/rollcall-dev/rollcall/providers/internal/runner"
 )
 
 // Provider provides no clusters. All methods may be called concurrently, and Start
@@ -32,6 +34,12 @@ func (p *Provider) Start(ctx context.Context, mcAware multicluster.Aware) error 
 	return nil
 }
 
+// Run is for programs that run the provider themselves. The manager starts its own
+// provider, so for that Run only waits until the context ends. For any other, it is Start.
+func (p *Provider) Run(ctx context.Context, mgr mcmanager.Manager) error {
+	return runner.Run(ctx, mgr, p)
+}
+
 // Get returns multicluster.ErrClusterNotFound.
 func (p *Provider) Get(_ context.Context, clusterName multicluster.ClusterName) (cluster.Cluster, error) {
 	return nil, multicluster.NotFoundError(clusterName)
@@ -41,3 +49,6 @@ func (p *Provider) Get(_ context.Context, clusterName multicluster.ClusterName) 
 func (p *Provider) IndexField(context.Context, client.Object, string, client.IndexerFunc) error {
 	return nil
 }
+
+// ClusterNames returns no names.
+func (p *Provider) ClusterNames() []multicluster.ClusterName { return nil }

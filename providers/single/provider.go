@@ -17,7 +17,9 @@ import (
 
 	"github.com/rollcall-dev/rollcall/pkg/inventory"
 	"github.com/rollcall-dev/rollcall/pkg/mc/fleet"
+	mcmanager "github.com/rollcall-dev/rollcall/pkg/mc/manager"
 	"github.com/rollcall-dev/rollcall/pkg/mc/multicluster"
+	"github.com/rollcall-dev/rollcall/providers/internal/runner"
 )
 
 // Provider provides one cluster. All methods may be called concurrently.
@@ -67,6 +69,12 @@ func (p *Provider) Start(ctx context.Context, mcAware multicluster.Aware) error 
 	return p.fleet.Start(ctx, mcAware)
 }
 
+// Run is for programs that run the provider themselves. The manager starts its own
+// provider, so for that Run only waits until the context ends. For any other, it is Start.
+func (p *Provider) Run(ctx context.Context, mgr mcmanager.Manager) error {
+	return runner.Run(ctx, mgr, p)
+}
+
 // Get returns the cluster, also before it is engaged. The error is
 // multicluster.ErrClusterNotFound for any other name.
 func (p *Provider) Get(ctx context.Context, clusterName multicluster.ClusterName) (cluster.Cluster, error) {
@@ -85,6 +93,14 @@ func (p *Provider) IndexField(ctx context.Context, obj client.Object, field stri
 		return p.err
 	}
 	return p.cluster.GetFieldIndexer().IndexField(ctx, obj, field, extractValue)
+}
+
+// ClusterNames returns the name of the cluster if it is engaged.
+func (p *Provider) ClusterNames() []multicluster.ClusterName {
+	if p.err != nil {
+		return nil
+	}
+	return p.fleet.ClusterNames()
 }
 
 // ReadyCheck is that of a fleet.

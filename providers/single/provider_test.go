@@ -32,6 +32,7 @@ import (
 
 func TestMain(m *testing.M) {
 	log.SetLogger(logr.Discard())
+	SetDefaultEventuallyTimeout(mctest.Timeout)
 	goleak.VerifyTestMain(m)
 }
 
@@ -66,6 +67,27 @@ func TestProvider(t *testing.T) {
 	g.Expect(found.Items).To(HaveLen(1))
 	g.Expect(provider.Status()).To(ConsistOf(And(HaveField("State", fleet.Ready), HaveField("UID", Not(BeEmpty())))))
 	stop()
+}
+
+// The cluster is down when the provider starts.
+func TestOutage(t *testing.T) {
+	g := NewWithT(t)
+	server := mctest.New(t)
+	lift := server.Fault(mctest.Refuse)
+	cl, err := cluster.New(server.Config())
+	g.Expect(err).NotTo(HaveOccurred())
+	t.Cleanup(cl.GetHTTPClient().CloseIdleConnections)
+	provider := single.New("eu", cl)
+	mgr, err := mcmanager.New(mctest.New(t).Config(), provider, mctest.ManagerOptions())
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(mgr.GetLocalManager().Add(cl)).To(Succeed())
+	stop := mctest.StartManager(t, mgr)
+	g.Eventually(provider.Status).Should(ConsistOf(And(HaveField("State", fleet.Backoff), HaveField("LastError", ContainSubstring("refused")))))
+	g.Expect(provider.ClusterNames()).To(BeEmpty())
+	lift()
+	g.Eventually(provider.ClusterNames).Should(ConsistOf(multicluster.ClusterName("eu")))
+	stop()
+	g.Expect(provider.ClusterNames()).To(BeEmpty())
 }
 
 func TestInvalidArguments(t *testing.T) {

@@ -36,6 +36,10 @@ var (
 	_ func(mcbuilder.EngageOptions, *mcbuilder.OwnsInput)                  = mcbuilder.EngageOptions.ApplyToOwns
 	_ func(mcbuilder.Predicates, *mcbuilder.ForInput)                      = mcbuilder.Predicates.ApplyToFor
 	_ func(mcbuilder.Predicates, *mcbuilder.OwnsInput)                     = mcbuilder.Predicates.ApplyToOwns
+
+	// The type of their parameter is not exported.
+	_ = mcbuilder.EngageOptions.ApplyToWatches
+	_ = mcbuilder.Predicates.ApplyToWatches
 )
 
 type forOption interface{ ApplyToFor(*mcbuilder.ForInput) }

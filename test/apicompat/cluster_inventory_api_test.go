@@ -25,6 +25,7 @@ var (
 	_ func(*clusterinventoryapi.Provider, context.Context, client.Object, string, client.IndexerFunc) error   = (*clusterinventoryapi.Provider).IndexField
 	_ func(*clusterinventoryapi.Provider, mcmanager.Manager) error                                            = (*clusterinventoryapi.Provider).SetupWithManager
 	_ func(*clusterinventoryapi.Provider, context.Context, reconcile.Request) (reconcile.Result, error)       = (*clusterinventoryapi.Provider).Reconcile
+	_ func(*clusterinventoryapi.Provider, context.Context, mcmanager.Manager) error                           = (*clusterinventoryapi.Provider).Run
 
 	_ = clusterinventoryapi.Options{
 		ClusterOptions:           []cluster.Option(nil),

@@ -26,6 +26,7 @@ var (
 	_ func(*multi.Provider) []string                                                            = (*multi.Provider).ProviderNames
 	_ func(*multi.Provider, string)                                                             = (*multi.Provider).RemoveProvider
 	_ func(*multi.Provider, context.Context, multicluster.Aware) error                          = (*multi.Provider).Start
+	_ func(*multi.Provider, context.Context, mcmanager.Manager) error                           = (*multi.Provider).Run
 )
 
 type managerSetupProvider interface {

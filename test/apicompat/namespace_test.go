@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cluster"
 	"sigs.k8s.io/controller-runtime/pkg/recorder"
 
+	mcmanager "github.com/rollcall-dev/rollcall/pkg/mc/manager"
 	"github.com/rollcall-dev/rollcall/pkg/mc/multicluster"
 	"github.com/rollcall-dev/rollcall/providers/namespace"
 )
@@ -42,6 +43,7 @@ func _() {
 	is[func(provider, ctx, multicluster.ClusterName) (cluster.Cluster, error)](provider.Get)
 	is[func(provider, ctx, object, string, client.IndexerFunc) error](provider.IndexField)
 	is[func(provider, ctx, multicluster.Aware) error](provider.Start)
+	is[func(provider, ctx, mcmanager.Manager) error](provider.Run)
 
 	is[func(cached, ctx, client.ObjectKey, object, ...client.GetOption) error](cached.Get)
 	is[func(cached, ctx, object, ...cache.InformerGetOption) (cache.Informer, error)](cached.GetInformer)

@@ -9,6 +9,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/cluster"
 
+	mcmanager "github.com/rollcall-dev/rollcall/pkg/mc/manager"
 	"github.com/rollcall-dev/rollcall/pkg/mc/multicluster"
 	"github.com/rollcall-dev/rollcall/providers/nop"
 )
@@ -20,4 +21,5 @@ var (
 	_ func(*nop.Provider, context.Context, multicluster.ClusterName) (cluster.Cluster, error) = (*nop.Provider).Get
 	_ func(*nop.Provider, context.Context, client.Object, string, client.IndexerFunc) error   = (*nop.Provider).IndexField
 	_ func(*nop.Provider, context.Context, multicluster.Aware) error                          = (*nop.Provider).Start
+	_ func(*nop.Provider, context.Context, mcmanager.Manager) error                           = (*nop.Provider).Run
 )

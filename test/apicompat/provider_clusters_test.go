@@ -9,6 +9,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/cluster"
 
+	mcmanager "github.com/rollcall-dev/rollcall/pkg/mc/manager"
 	"github.com/rollcall-dev/rollcall/pkg/mc/multicluster"
 	"github.com/rollcall-dev/rollcall/providers/clusters"
 )
@@ -24,4 +25,5 @@ var (
 	_ func(*clusters.Provider, context.Context, multicluster.ClusterName) (cluster.Cluster, error) = (*clusters.Provider).GetTyped
 	_ func(*clusters.Provider, context.Context, client.Object, string, client.IndexerFunc) error   = (*clusters.Provider).IndexField
 	_ func(*clusters.Provider, multicluster.ClusterName)                                           = (*clusters.Provider).Remove
+	_ func(*clusters.Provider, context.Context, mcmanager.Manager) error                           = (*clusters.Provider).Run
 )

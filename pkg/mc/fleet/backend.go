@@ -126,6 +126,7 @@ func (c *connection) NewCluster(ctx context.Context, profile *inventory.Profile)
 		if reflect.ValueOf(o.Cache.NewInformer).Pointer() != reflect.ValueOf(c.caches.New).Pointer() {
 			c.otherInformers.Store(true)
 		}
+		limitReads(o, c.fleet.options.ClusterName(profile), options.ConnectTimeout)
 		if guard != nil {
 			guard.apply(o)
 		}

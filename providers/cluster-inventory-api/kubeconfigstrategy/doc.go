@@ -16,5 +16,8 @@
 // permission to list and watch Secrets is needed only there, and to the label
 // SecretLabelKeyClusterInventoryConsumer, so that it holds no other Secrets.
 //
+// Kubeconfigs are input: what they may do is decided by SecretStrategyOption.Kubeconfig,
+// as with the kubeconfig provider.
+//
 // New programs set a credentials.Method, which has more options.
 package kubeconfigstrategy

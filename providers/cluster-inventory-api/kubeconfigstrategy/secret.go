@@ -7,16 +7,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/url"
-	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"github.com/rollcall-dev/rollcall/pkg/credentials"
+	"github.com/rollcall-dev/rollcall/pkg/credentials/kubeconfig"
 	"github.com/rollcall-dev/rollcall/pkg/inventory"
 )
 
@@ -36,17 +35,35 @@ const (
 // secretStrategy is the strategy that reads kubeconfigs from Secrets.
 type secretStrategy struct {
 	consumer string
+	resolver *kubeconfig.Resolver
 }
 
-func newSecretStrategy(option SecretStrategyOption) (*secretStrategy, error) {
+func newSecretStrategy(ctx context.Context, option SecretStrategyOption) (*secretStrategy, error) {
 	if option.ConsumerName == "" {
 		return nil, errors.New("kubeconfig strategy: SecretStrategyOption.ConsumerName must not be empty")
 	}
-	return &secretStrategy{consumer: option.ConsumerName}, nil
+	resolver, err := kubeconfig.New(option.Kubeconfig)
+	if err != nil {
+		return nil, fmt.Errorf("kubeconfig strategy: SecretStrategyOption.Kubeconfig: %w", err)
+	}
+	context.AfterFunc(ctx, resolver.Close)
+	return &secretStrategy{consumer: option.ConsumerName, resolver: resolver}, nil
 }
 
-// GetKubeConfig implements Interface. The Secret is in the profile's namespace.
+// GetKubeConfig implements Interface. client-go runs commands, as the caller cannot
+// release the config.
 func (s *secretStrategy) GetKubeConfig(ctx context.Context, cli client.Client, clp *inventory.Profile) (*rest.Config, error) {
+	access, err := s.GetAccess(ctx, cli, clp)
+	if err != nil {
+		return nil, err
+	}
+	defer access.Release()
+	return access.PortableRESTConfig(), nil
+}
+
+// GetAccess returns the Access of the profile's cluster, which the caller releases. The
+// Secret is in the profile's namespace.
+func (s *secretStrategy) GetAccess(ctx context.Context, cli client.Client, clp *inventory.Profile) (*credentials.Access, error) {
 	key := inventory.KeyOf(clp)
 	secrets := &corev1.SecretList{}
 	if err := cli.List(ctx, secrets, client.InNamespace(clp.Namespace), client.MatchingLabels{
@@ -62,56 +79,29 @@ func (s *secretStrategy) GetKubeConfig(ctx context.Context, cli client.Client, c
 	default:
 		return nil, fmt.Errorf("cluster profile %s: %d Secrets with a kubeconfig for consumer %q, want one", key, len(secrets.Items), s.consumer)
 	}
-	secret := &secrets.Items[0]
+	access, err := s.access(key, &secrets.Items[0])
+	if err != nil {
+		return nil, fmt.Errorf("cluster profile %s: %w", key, err)
+	}
+	return access, nil
+}
+
+// access returns the Access of the current context of a Secret's kubeconfig.
+func (s *secretStrategy) access(key inventory.Key, secret *corev1.Secret) (*credentials.Access, error) {
+	origin := "Secret " + client.ObjectKeyFromObject(secret).String()
 	data, ok := secret.Data[SecretDataKeyKubeConfig]
 	if !ok {
-		return nil, fmt.Errorf("cluster profile %s: Secret %s has no key %q", key, secret.Name, SecretDataKeyKubeConfig)
+		return nil, fmt.Errorf("%s: has no key %q", origin, SecretDataKeyKubeConfig)
 	}
-	config, err := parse(data)
+	parsed, err := kubeconfig.Parse(origin, "", data)
 	if err != nil {
-		return nil, fmt.Errorf("cluster profile %s: Secret %s: %w", key, secret.Name, err)
+		return nil, err
 	}
-	config.QPS = -1
-	return config, nil
-}
-
-// parse reads a kubeconfig of the hub. It must be self-contained: authors of Secrets
-// must not make this process run commands or read files.
-func parse(data []byte) (*rest.Config, error) {
-	file, err := clientcmd.Load(data)
+	current, err := parsed.Context("")
 	if err != nil {
-		// The error may quote the text, which contains secrets.
-		return nil, errors.New("invalid kubeconfig")
+		return nil, err
 	}
-	for name, user := range file.AuthInfos {
-		switch {
-		case user.Exec != nil, user.AuthProvider != nil:
-			return nil, fmt.Errorf("user %q of the kubeconfig runs a command or a plugin, which is not allowed", name)
-		case user.TokenFile != "", user.ClientCertificate != "", user.ClientKey != "":
-			return nil, fmt.Errorf("user %q of the kubeconfig refers to a file, which is not allowed", name)
-		}
-	}
-	for name, cluster := range file.Clusters {
-		if cluster.CertificateAuthority != "" {
-			return nil, fmt.Errorf("cluster %q of the kubeconfig refers to a file, which is not allowed", name)
-		}
-		if !isProxy(cluster.ProxyURL) {
-			// client-go's error would quote the URL, which may contain a password.
-			return nil, fmt.Errorf("the proxy-url of cluster %q of the kubeconfig is not an http, https or socks5 URL", name)
-		}
-	}
-	config, err := clientcmd.NewDefaultClientConfig(*file, nil).ClientConfig()
-	if err != nil {
-		return nil, fmt.Errorf("invalid kubeconfig: %w", err)
-	}
-	return config, nil
-}
-
-// isProxy reports whether the text is the URL of a proxy that client-go supports, or
-// empty.
-func isProxy(text string) bool {
-	u, err := url.Parse(text)
-	return text == "" || err == nil && slices.Contains([]string{"http", "https", "socks5"}, u.Scheme)
+	return s.resolver.Access(key, current, nil)
 }
 
 // CustomWatches implements Interface: the Secrets for this consumer.

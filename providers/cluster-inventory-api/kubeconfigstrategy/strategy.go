@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/rollcall-dev/rollcall/pkg/credentials"
+	"github.com/rollcall-dev/rollcall/pkg/credentials/kubeconfig"
 	"github.com/rollcall-dev/rollcall/pkg/credentials/providerfile"
 	"github.com/rollcall-dev/rollcall/pkg/inventory"
 )
@@ -79,9 +80,15 @@ type SecretStrategyOption struct {
 	// ConsumerName is the value of the Secrets' label
 	// SecretLabelKeyClusterInventoryConsumer. Required.
 	ConsumerName string
+
+	// Kubeconfig defines what the kubeconfigs may do. By default they run no command, read
+	// no file, and cannot turn off the verification of certificates. Files are read when
+	// the Secret or the profile changes, and when the cluster responds with 401.
+	Kubeconfig kubeconfig.Options
 }
 
-// New returns the strategy of the option. It runs plugins until the context ends.
+// New returns the strategy of the option. It runs plugins and commands until the context
+// ends.
 func New(ctx context.Context, option Option) (Interface, error) {
 	count := 0
 	for _, set := range []bool{option.Secret != nil, option.AccessProvider != nil, option.CredentialsProvider != nil} {
@@ -94,7 +101,7 @@ func New(ctx context.Context, option Option) (Interface, error) {
 	}
 	switch {
 	case option.Secret != nil:
-		return newSecretStrategy(*option.Secret)
+		return newSecretStrategy(ctx, *option.Secret)
 	case option.AccessProvider != nil:
 		return newAccessStrategy(ctx, *option.AccessProvider)
 	default:

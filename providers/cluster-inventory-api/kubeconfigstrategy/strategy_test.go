@@ -7,6 +7,8 @@ import (
 	"context"
 	"flag"
 	"fmt"
+	"net/http"
+	"net/url"
 	"os"
 	"path/filepath"
 	"testing"
@@ -15,6 +17,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/rest"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 	clientcmdv1 "k8s.io/client-go/tools/clientcmd/api/v1"
 	"k8s.io/client-go/util/workqueue"
@@ -23,6 +26,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"github.com/rollcall-dev/rollcall/pkg/credentials"
+	credentialskubeconfig "github.com/rollcall-dev/rollcall/pkg/credentials/kubeconfig"
 	"github.com/rollcall-dev/rollcall/pkg/inventory"
 	"github.com/rollcall-dev/rollcall/providers/cluster-inventory-api/kubeconfigstrategy"
 )
@@ -33,14 +38,6 @@ const kubeconfig = `{"apiVersion":"v1","kind":"Config","current-context":"x",
 "users":[{"name":"u","user":{%s}}]}`
 
 func TestSecretStrategy(t *testing.T) {
-	secret := func(name, cluster, user string) *corev1.Secret {
-		return &corev1.Secret{
-			ObjectMeta: metav1.ObjectMeta{Namespace: "fleet", Name: name, Labels: map[string]string{
-				"x-k8s.io/cluster-inventory-consumer": "me", "x-k8s.io/cluster-profile": "eu",
-			}},
-			Data: map[string][]byte{"Config": fmt.Appendf(nil, kubeconfig, cluster, user)},
-		}
-	}
 	for _, tc := range []struct {
 		name    string
 		secrets []*corev1.Secret
@@ -61,21 +58,23 @@ func TestSecretStrategy(t *testing.T) {
 		{
 			name:    "one without the key",
 			secrets: []*corev1.Secret{change(secret("a", "", ""), func(s *corev1.Secret) { s.Data = nil })},
-			want:    `Secret a has no key "Config"`,
+			want:    `Secret fleet/a: has no key "Config"`,
 		},
 		{
 			name:    "one with an invalid kubeconfig",
 			secrets: []*corev1.Secret{change(secret("a", "", ""), func(s *corev1.Secret) { s.Data["Config"] = []byte("{t0ken") })},
-			want:    "invalid kubeconfig",
+			want:    "Secret fleet/a: is not valid YAML",
 		},
 		{
 			name:    "one that runs a command",
 			secrets: []*corev1.Secret{secret("a", "", `"exec":{"apiVersion":"client.authentication.k8s.io/v1","command":"/bin/sh","interactiveMode":"Never"}`)},
-			want:    "not allowed",
+			want:    `Secret fleet/a: context "x": user "u": exec: running a command is not allowed`,
 		},
 		{name: "one that reads a token file", secrets: []*corev1.Secret{secret("a", "", `"tokenFile":"/etc/passwd"`)}, want: "not allowed"},
-		{name: "one with an unsupported proxy", secrets: []*corev1.Secret{secret("a", `,"proxy-url":"ftp://me:t0ken@proxy"`, "")}, want: "not an http, https or socks5 URL"},
-		{name: "one with an invalid proxy URL", secrets: []*corev1.Secret{secret("a", `,"proxy-url":"http://me:t0ken@proxy:port"`, "")}, want: "not an http, https or socks5 URL"},
+		{name: "one with an unsupported proxy", secrets: []*corev1.Secret{secret("a", `,"proxy-url":"ftp://me:t0ken@proxy"`, "")}, want: "is not an http, https or socks5 URL with a host"},
+		{name: "one with an invalid proxy URL", secrets: []*corev1.Secret{secret("a", `,"proxy-url":"http://me:t0ken@proxy:port"`, "")}, want: "is not an http, https or socks5 URL with a host"},
+		{name: "one whose server is not verified", secrets: []*corev1.Secret{secret("a", `,"insecure-skip-tls-verify":true`, "")}, want: "is not allowed"},
+		{name: "one with auth-provider", secrets: []*corev1.Secret{secret("a", "", `"auth-provider":{"name":"oidc","config":{"id-token":"t0ken"}}`)}, want: "is not allowed"},
 		{name: "one that reads a CA file", secrets: []*corev1.Secret{secret("a", `,"certificate-authority":"/etc/passwd"`, "")}, want: "not allowed"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -98,6 +97,62 @@ func TestSecretStrategy(t *testing.T) {
 			g.Expect(config.BearerToken).To(Equal("t0ken"))
 			g.Expect(config.QPS).To(BeEquivalentTo(-1))
 			g.Expect(strategy.CustomWatches()).To(HaveLen(1))
+		})
+	}
+}
+
+// What Options allow, a kubeconfig may do.
+func TestAllowedKubeconfigs(t *testing.T) {
+	dir := t.TempDir()
+	file, command := filepath.Join(dir, "token"), filepath.Join(dir, "plugin")
+	NewWithT(t).Expect(os.WriteFile(file, []byte("t0ken"), 0o600)).To(Succeed())
+	NewWithT(t).Expect(os.WriteFile(command, []byte("#!/bin/sh\n"), 0o700)).To(Succeed())
+	for _, tc := range []struct {
+		name          string
+		cluster, user string
+		options       credentialskubeconfig.Options
+		want          func(g *WithT, config *rest.Config)
+	}{
+		{
+			"a token file", "", fmt.Sprintf(`"tokenFile":%q`, file),
+			credentialskubeconfig.Options{AllowPaths: true},
+			func(g *WithT, config *rest.Config) { g.Expect(config.BearerToken).To(Equal("t0ken")) },
+		},
+		{
+			"an allowed command", "", fmt.Sprintf(`"exec":{"apiVersion":"client.authentication.k8s.io/v1","command":%q,"args":["a"],"interactiveMode":"Never"}`, command),
+			credentialskubeconfig.Options{Exec: credentials.Options{AllowedCommands: []credentials.AllowedCommand{{Command: command}}}},
+			func(g *WithT, config *rest.Config) {
+				g.Expect(config.ExecProvider.Command).To(Equal(command))
+				g.Expect(config.ExecProvider.Args).To(Equal([]string{"a"}))
+			},
+		},
+		{
+			"a server that is not verified", `,"insecure-skip-tls-verify":true`, "",
+			credentialskubeconfig.Options{AllowInsecureSkipTLSVerify: true},
+			func(g *WithT, config *rest.Config) { g.Expect(config.Insecure).To(BeTrue()) },
+		},
+		{
+			"a proxy, impersonation and another server name", `,"proxy-url":"http://proxy.example:3128","tls-server-name":"inner"`, `"username":"me","password":"t0ken","as":"other"`,
+			credentialskubeconfig.Options{},
+			func(g *WithT, config *rest.Config) {
+				g.Expect(config.Proxy(&http.Request{URL: &url.URL{Scheme: "https", Host: "eu.example"}})).To(HaveField("Host", "proxy.example:3128"))
+				g.Expect(config.ServerName).To(Equal("inner"))
+				g.Expect(config.Impersonate.UserName).To(Equal("other"))
+				g.Expect(config.Username + config.Password).To(Equal("met0ken"))
+			},
+		},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			g := NewWithT(t)
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			strategy, err := kubeconfigstrategy.New(ctx, kubeconfigstrategy.Option{
+				Secret: &kubeconfigstrategy.SecretStrategyOption{ConsumerName: "me", Kubeconfig: tc.options},
+			})
+			g.Expect(err).NotTo(HaveOccurred())
+			config, err := strategy.GetKubeConfig(t.Context(), fake.NewClientBuilder().WithObjects(secret("a", tc.cluster, tc.user)).Build(), profile())
+			g.Expect(err).NotTo(HaveOccurred())
+			tc.want(g, config)
 		})
 	}
 }
@@ -230,8 +285,22 @@ func TestInvalidOptions(t *testing.T) {
 	g.Expect(err).To(MatchError(ContainSubstring("exactly one")))
 	_, err = kubeconfigstrategy.New(t.Context(), kubeconfigstrategy.Option{Secret: &kubeconfigstrategy.SecretStrategyOption{}})
 	g.Expect(err).To(MatchError(ContainSubstring("ConsumerName")))
+	_, err = kubeconfigstrategy.New(t.Context(), kubeconfigstrategy.Option{Secret: &kubeconfigstrategy.SecretStrategyOption{
+		ConsumerName: "me", Kubeconfig: credentialskubeconfig.Options{Exec: credentials.Options{ProviderFile: "x"}},
+	}})
+	g.Expect(err).To(MatchError(ContainSubstring("SecretStrategyOption.Kubeconfig")))
 	_, err = kubeconfigstrategy.New(t.Context(), kubeconfigstrategy.Option{AccessProvider: &kubeconfigstrategy.AccessProviderOption{}})
 	g.Expect(err).To(MatchError(ContainSubstring("Provider must be set")))
+}
+
+// secret returns a Secret for the consumer "me" and the profile "eu".
+func secret(name, cluster, user string) *corev1.Secret {
+	return &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "fleet", Name: name, Labels: map[string]string{
+			"x-k8s.io/cluster-inventory-consumer": "me", "x-k8s.io/cluster-profile": "eu",
+		}},
+		Data: map[string][]byte{"Config": fmt.Appendf(nil, kubeconfig, cluster, user)},
+	}
 }
 
 func profile() *inventory.Profile {

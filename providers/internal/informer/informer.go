@@ -73,18 +73,22 @@ func Start(ctx context.Context, options Options) (wait func(), err error) {
 	return running.Wait, nil
 }
 
-// Client returns a client for the requests of informers, and a function that closes its
-// idle connections.
-func Client(config *rest.Config) (client *http.Client, closeIdle func(), err error) {
+// Client returns the config for the requests of informers, without a limit unless it has
+// one, a client for it, and a function that closes the client's idle connections.
+func Client(config *rest.Config) (_ *rest.Config, client *http.Client, closeIdle func(), err error) {
 	config = rest.CopyConfig(config)
+	if config.QPS == 0 {
+		config.QPS = -1
+	}
 	var connections http.RoundTripper // below the wrappers
-	config.WrapTransport = transport.Wrappers(func(rt http.RoundTripper) http.RoundTripper {
+	observed := rest.CopyConfig(config)
+	observed.WrapTransport = transport.Wrappers(func(rt http.RoundTripper) http.RoundTripper {
 		connections = rt
 		return rt
 	}, config.WrapTransport)
-	client, err = rest.HTTPClientFor(config)
+	client, err = rest.HTTPClientFor(observed)
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, nil, err
 	}
-	return client, func() { utilnet.CloseIdleConnectionsFor(connections) }, nil
+	return config, client, func() { utilnet.CloseIdleConnectionsFor(connections) }, nil
 }

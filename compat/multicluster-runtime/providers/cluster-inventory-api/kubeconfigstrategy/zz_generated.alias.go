@@ -26,7 +26,8 @@ type CustomWatch = rollcall.CustomWatch
 // concurrently.
 type Interface = rollcall.Interface
 
-// New returns the strategy of the option. It runs plugins until the context ends.
+// New returns the strategy of the option. It runs plugins and commands until the context
+// ends.
 func New(ctx context.Context, option rollcall.Option) (rollcall.Interface, error) {
 	return rollcall.New(ctx, option)
 }
