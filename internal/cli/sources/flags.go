@@ -18,6 +18,7 @@ import (
 	"github.com/rollcall-dev/rollcall/pkg/credentials"
 	"github.com/rollcall-dev/rollcall/pkg/credentials/plugin"
 	"github.com/rollcall-dev/rollcall/plugins/gcp"
+	"github.com/rollcall-dev/rollcall/plugins/oidc"
 	tokensecret "github.com/rollcall-dev/rollcall/plugins/token-secret"
 	"github.com/rollcall-dev/rollcall/providers/kubeconfig"
 )
@@ -95,6 +96,7 @@ func (f *Flags) addCredentialFlags(flags *pflag.FlagSet) {
 	f.Credentials.MaxConcurrentRuns = 256 // plugins that hang must not delay those of other clusters
 	f.Credentials.Plugins = []func() plugin.Plugin{
 		func() plugin.Plugin { return gcp.New() },
+		func() plugin.Plugin { return oidc.New() },
 		func() plugin.Plugin { return tokensecret.New() },
 	}
 	goFlags := flag.NewFlagSet("", flag.ContinueOnError)
