@@ -13,8 +13,8 @@
 //
 // # Noticing changes
 //
-// kind's library has no watch, and reading a kubeconfig with it takes about ten commands of
-// the engine. So every second the provider runs a single one, which lists the IDs and the
+// kind's library has no watch, and reading a kubeconfig with it takes eight commands of the
+// engine, or more. So every second the provider runs a single one, which lists the IDs and the
 // ports of the containers with kind's label. Only if these differ from the last ones, it
 // lists the clusters, and reads the kubeconfigs of those whose containers are not the
 // same: a cluster that was created, recreated under its name, stopped or started. It also

@@ -24,7 +24,7 @@ const (
 	engineVariable = "KIND_EXPERIMENTAL_PROVIDER"
 
 	// clusterLabel is on each container of kind. Its value is the cluster's name.
-	clusterLabel = "io.x-k8s.io.kind.cluster"
+	clusterLabel = "io.x-k8s.kind.cluster"
 
 	// maxReason is the length of an engine's message in an error.
 	maxReason = 300
