@@ -75,11 +75,12 @@ func (a *authority) sign(template, parent *x509.Certificate, signer *ecdsa.Priva
 	return certificate, key, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
 }
 
+// encode returns a key in the format that kube-apiserver also reads public keys from.
 func (a *authority) encode(key *ecdsa.PrivateKey) []byte {
 	a.t.Helper()
-	der, err := x509.MarshalPKCS8PrivateKey(key)
+	der, err := x509.MarshalECPrivateKey(key)
 	a.check(err)
-	return pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der})
+	return pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: der})
 }
 
 func (a *authority) check(err error) {
