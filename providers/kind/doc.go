@@ -21,7 +21,7 @@
 // reads those of clusters that the fleet cannot connect or that do not respond, at
 // increasing intervals from 1 s to 30 s. Credentials that still work are not read again.
 //
-// That command takes about 12 ms of CPU time with Docker, so 1.2 % of one CPU.
+// That command takes 13 ms of CPU time with Docker, and the engine 1.5 ms: 1.5 % of one CPU.
 // Options.Interval changes how often it runs.
 //
 // # Trust
