@@ -99,8 +99,8 @@ type engine struct {
 	ids atomic.Int64
 }
 
-// newEngine puts a stand-in of that name into PATH, before everything else.
-func newEngine(t *testing.T, name string) *engine {
+// newEngine sets PATH to a folder that only has stand-ins of these names.
+func newEngine(t *testing.T, names ...string) *engine {
 	t.Helper()
 	e := &engine{t: t, dir: t.TempDir()}
 	bin := t.TempDir()
@@ -108,12 +108,14 @@ func newEngine(t *testing.T, name string) *engine {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := os.Symlink(script, filepath.Join(bin, name)); err != nil {
-		t.Fatal(err)
+	for _, name := range names {
+		if err := os.Symlink(script, filepath.Join(bin, name)); err != nil {
+			t.Fatal(err)
+		}
 	}
 	t.Setenv("KIND_EXPERIMENTAL_PROVIDER", "")
 	t.Setenv("FAKE_ENGINE", e.dir)
-	t.Setenv("PATH", bin+string(os.PathListSeparator)+os.Getenv("PATH"))
+	t.Setenv("PATH", bin)
 	return e
 }
 

@@ -18,6 +18,10 @@ import (
 const (
 	defaultInterval = time.Second
 	defaultTimeout  = 10 * time.Second
+
+	// defaultMaxBackoff is short, as a cluster that is being created does not respond at
+	// first, and an attempt to connect to this machine costs little.
+	defaultMaxBackoff = 2 * time.Second
 )
 
 // Options configure a Provider. The zero value is usable.
@@ -40,7 +44,8 @@ type Options struct {
 	// fields that concern connections, which come from the kubeconfig.
 	RESTOptions []func(cfg *rest.Config) error
 
-	// Connection configures how each cluster is connected and monitored.
+	// Connection configures how each cluster is connected and monitored. Its MaxBackoff
+	// defaults to 2 s, or to MinBackoff if that is longer.
 	Connection fleet.ConnectionOptions
 }
 
@@ -65,6 +70,9 @@ func optionsOf(all []Options) (Options, error) {
 // connection returns Connection with the options of the top level.
 func (o *Options) connection() fleet.ConnectionOptions {
 	connection := o.Connection
+	if connection.MaxBackoff <= 0 {
+		connection.MaxBackoff = max(defaultMaxBackoff, connection.MinBackoff)
+	}
 	connection.ClusterOptions = slices.Concat(o.ClusterOptions, connection.ClusterOptions)
 	connection.RESTOptions = slices.Concat(o.RESTOptions, connection.RESTOptions)
 	return connection

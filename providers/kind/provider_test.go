@@ -20,11 +20,10 @@ import (
 )
 
 func TestClustersComeAndGo(t *testing.T) {
-	for _, name := range []string{"docker", "podman"} {
+	for _, name := range []string{"docker", "nerdctl", "finch", "podman"} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
 			e := &env{engine: newEngine(t, name)}
-			t.Setenv("KIND_EXPERIMENTAL_PROVIDER", name)
 			eu, us, later := mctest.New(t), mctest.New(t), mctest.New(t)
 			e.create("eu", eu.Config())
 			e.create("us", us.Config())
@@ -47,6 +46,28 @@ func TestClustersComeAndGo(t *testing.T) {
 			e.stop()
 			g.Eventually(us.Connections).Should(BeZero())
 			g.Expect(e.provider.Status()).To(BeEmpty())
+		})
+	}
+}
+
+func TestChoiceOfTheEngine(t *testing.T) {
+	for _, test := range []struct {
+		name, variable string
+		commands       []string
+		want           string
+	}{
+		{"the first in kind's order", "", []string{"podman", "finch", "nerdctl", "docker"}, "docker"},
+		{"that of the variable", "podman", []string{"docker", "podman"}, "podman"},
+		{"a variable that kind does not know", "other", []string{"docker", "podman"}, "docker"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			e := &env{engine: newEngine(t, test.commands...)}
+			t.Setenv("KIND_EXPERIMENTAL_PROVIDER", test.variable)
+			member := mctest.New(t)
+			e.create("eu", member.Config())
+			e.start()
+			e.Works(t, "eu", member)
+			NewWithT(t).Expect(e.log.Count("Found a container engine", `"command"="`+test.want+`"`)).To(Equal(1))
 		})
 	}
 }

@@ -20,7 +20,7 @@ fail() {
 }
 
 await() {
-  while [ -e "$1" ]; do sleep 0.05; done
+  while [ -e "$1" ]; do /bin/sleep 0.05; done
 }
 
 # read_file prints a file, without a process: commands must take little time.
