@@ -59,7 +59,7 @@ func main() {
 		log.Fatal(err, "unable to create controller")
 	}
 
-	go provider.Run(ctx, mgr)
+	go provider.Run(ctx, mgr) //nolint:errcheck // mgr.Start returns the errors of its provider
 	if err := mgr.Start(ctx); err != nil {
 		log.Fatal(err, "unable to run manager")
 	}

@@ -127,7 +127,7 @@ func (a *archive) copy(name, path string) {
 		a.err = err
 		return
 	}
-	defer file.Close() //nolint:errcheck // it was only read
+	defer file.Close()
 	info, err := file.Stat()
 	if err != nil {
 		a.err = err

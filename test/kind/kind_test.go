@@ -279,18 +279,10 @@ func newProxy(t *testing.T) *proxy {
 	if err != nil || !isSocket {
 		t.Skipf("the engine has no socket on this machine: %q %v", host, err)
 	}
-	dir, err := os.MkdirTemp("", "kind") // a short path: sockets need one
-	if err != nil {
-		t.Fatal(err)
-	}
-	p := &proxy{t: t, engine: engine, path: filepath.Join(dir, "s")}
+	p := &proxy{t: t, engine: engine, path: filepath.Join(t.TempDir(), "s")}
 	p.open()
 	t.Setenv("DOCKER_HOST", "unix://"+p.path)
-	t.Cleanup(func() {
-		if p.close(); os.RemoveAll(dir) != nil {
-			t.Errorf("cannot remove %s", dir)
-		}
-	})
+	t.Cleanup(p.close)
 	return p
 }
 
@@ -313,12 +305,12 @@ func (p *proxy) open() {
 }
 
 func (p *proxy) forward(client net.Conn) {
-	defer client.Close() //nolint:errcheck // a proxy
+	defer client.Close()
 	server, err := net.Dial("unix", p.engine)
 	if err != nil {
 		return
 	}
-	defer server.Close() //nolint:errcheck // a proxy
+	defer server.Close()
 	var both sync.WaitGroup
 	for from, to := range map[net.Conn]net.Conn{client: server, server: client} {
 		both.Go(func() {

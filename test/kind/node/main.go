@@ -72,10 +72,11 @@ func run() error {
 		go func() { ended <- fmt.Errorf("%s: %w", arguments[0], command.Run()) }()
 	}
 	err := <-ended
-	if ctx.Err() != nil {
-		err = nil // it was stopped
-	}
+	stopped := ctx.Err() != nil
 	stop()
-	<-ended
+	err = errors.Join(err, <-ended)
+	if stopped {
+		return nil
+	}
 	return err
 }
