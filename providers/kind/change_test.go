@@ -195,6 +195,32 @@ func TestNoEngine(t *testing.T) {
 	g.Expect(time.Since(start)).To(BeNumerically("<", 5*time.Second))
 }
 
+// A kubeconfig that cannot be read because the engine ends is no error of its cluster.
+func TestOutageDuringARead(t *testing.T) {
+	g := NewWithT(t)
+	e := newEnv(t)
+	member := mctest.New(t)
+	e.create("eu", member.Config())
+	e.Works(t, "eu", member)
+	reads := e.commands("exec")
+	e.set("clusters/eu/hang", "")
+	e.set("clusters/eu/id", fmt.Sprintf("%064d", 99))
+	g.Eventually(func() int { return e.commands("exec") }).Should(Equal(reads + 1))
+	e.set("clusters/eu/stopped", "") // the command fails when it goes on
+	e.set("down", "")
+	g.Eventually(func() int { return e.log.Count("Cannot list kind clusters") }).Should(Equal(1))
+	e.remove("clusters/eu/hang")
+	looks := e.commands("ps -a --no-trunc")
+	g.Eventually(func() int { return e.commands("ps -a --no-trunc") }).Should(BeNumerically(">", looks+5))
+	e.remove("clusters/eu/stopped")
+	e.remove("down")
+	g.Eventually(func() int { return e.commands("exec") }).Should(BeNumerically(">", reads+1))
+	e.Works(t, "eu", member)
+	providertest.AwaitReady(t, e.provider, "eu")
+	g.Expect(e.log.Count("keeping the current connection")).To(BeZero())
+	g.Expect(e.Engagements("eu")).To(Equal(1))
+}
+
 // Commands that hang delay neither other clusters nor the end.
 func TestHangingCommands(t *testing.T) {
 	timeout := func(o *kind.Options) { o.Timeout = 300 * time.Millisecond }

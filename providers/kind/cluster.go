@@ -61,7 +61,7 @@ func (c *kindCluster) isDue(now time.Time, unhealthy bool, interval time.Duratio
 }
 
 // read reads the kubeconfig.
-func (r *round) read(ctx context.Context, now time.Time, name string, c *kindCluster) {
+func (r *run) read(ctx context.Context, now time.Time, name string, c *kindCluster) {
 	c.reading, c.started, c.changed, c.slow = true, now, false, false
 	used := r.engine
 	r.commands.Go(func() {
@@ -77,7 +77,7 @@ func (r *round) read(ctx context.Context, now time.Time, name string, c *kindClu
 
 // finish takes over a result. Errors are reported when the clusters have been listed
 // again: without an engine they say nothing about the cluster, which may also be gone.
-func (r *round) finish(found *result) {
+func (r *run) finish(found *result) {
 	c := found.cluster
 	if r.clusters[found.name] != c {
 		return // removed in the meantime
@@ -106,8 +106,16 @@ func (c *kindCluster) fail(err error) {
 	}
 }
 
+// retract drops an error that was not sent yet, as the engine may be its reason, and has
+// the kubeconfig read again.
+func (c *kindCluster) retract() {
+	if c.err != nil && !c.sent {
+		c.err, c.slow, c.changed = nil, false, true
+	}
+}
+
 // report sends the error of a cluster, once.
-func (r *round) report(now time.Time, name string, c *kindCluster) {
+func (r *run) report(now time.Time, name string, c *kindCluster) {
 	if c.reading && !c.slow && now.Sub(c.started) >= r.options.Timeout {
 		c.slow = true
 		c.fail(fmt.Errorf("kind cluster %q: %w", name, errSlow("reading the kubeconfig", r.options.Timeout)))
@@ -118,7 +126,7 @@ func (r *round) report(now time.Time, name string, c *kindCluster) {
 }
 
 // send sends what is known of a cluster to the store.
-func (r *round) send(name string, c *kindCluster) {
+func (r *run) send(name string, c *kindCluster) {
 	c.reported, c.sent = true, true
 	cluster := profile(name)
 	if cluster.Err = c.err; c.err == nil {

@@ -66,8 +66,8 @@ func detect(ctx context.Context, log logr.Logger, timeout time.Duration) (*engin
 		return use(value, cluster.ProviderWithNerdctl(value)), nil
 	}
 	for _, c := range candidates {
-		output, err := run(ctx, timeout, c.command, "-v")
-		if err == nil && strings.HasPrefix(output, c.version) {
+		text, err := output(ctx, timeout, c.command, "-v")
+		if err == nil && strings.HasPrefix(text, c.version) {
 			return use(c.command, c.option), nil
 		}
 	}
@@ -77,8 +77,8 @@ func detect(ctx context.Context, log logr.Logger, timeout time.Duration) (*engin
 // containers returns a line for each container with the label, which may have a value. It
 // differs after a container was recreated, stopped or started, or has another port.
 func (e *engine) containers(ctx context.Context, label string) (string, error) {
-	output, err := run(ctx, e.timeout, e.command, "ps", "-a", "--no-trunc", "--filter", "label="+label, "--format", "{{.ID}} {{.Ports}}")
-	lines := strings.Split(output, "\n")
+	text, err := output(ctx, e.timeout, e.command, "ps", "-a", "--no-trunc", "--filter", "label="+label, "--format", "{{.ID}} {{.Ports}}")
+	lines := strings.Split(text, "\n")
 	slices.Sort(lines)
 	return strings.Join(lines, "\n"), err
 }
@@ -96,8 +96,8 @@ func (e *engine) kubeconfig(name string) (string, error) {
 	return content, explain(err)
 }
 
-// run returns the output of a command.
-func run(ctx context.Context, timeout time.Duration, name string, args ...string) (string, error) {
+// output returns the output of a command.
+func output(ctx context.Context, timeout time.Duration, name string, args ...string) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	command := exec.CommandContext(ctx, name, args...)

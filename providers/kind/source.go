@@ -82,7 +82,7 @@ func keyOf(name string) inventory.Key {
 
 // Run implements inventory.Source. It does not fail.
 func (s *source) Run(ctx context.Context, sink inventory.Sink) error {
-	r := &round{
+	r := &run{
 		source: s, sink: sink, log: log.FromContext(ctx),
 		clusters: map[string]*kindCluster{}, results: make(chan *result),
 	}
@@ -105,8 +105,8 @@ func (s *source) Run(ctx context.Context, sink inventory.Sink) error {
 	}
 }
 
-// round is one run of the source. Only its goroutine uses it.
-type round struct {
+// run is one run of the source. Only its goroutine uses it.
+type run struct {
 	*source
 	sink   inventory.Sink
 	log    logr.Logger
@@ -123,13 +123,16 @@ type round struct {
 }
 
 // look looks for changes.
-func (r *round) look(ctx context.Context) {
+func (r *run) look(ctx context.Context) {
 	err := r.list(ctx)
 	if ctx.Err() != nil {
 		return
 	}
 	r.logOutage(err)
 	if err != nil {
+		for _, c := range r.clusters {
+			c.retract()
+		}
 		return
 	}
 	now := time.Now()
@@ -155,7 +158,7 @@ func (r *round) look(ctx context.Context) {
 }
 
 // logOutage logs each reason why clusters cannot be listed once, and the end.
-func (r *round) logOutage(err error) {
+func (r *run) logOutage(err error) {
 	reason := ""
 	if err != nil {
 		reason = err.Error()
@@ -171,7 +174,7 @@ func (r *round) logOutage(err error) {
 }
 
 // list brings clusters up to date, if a container has changed.
-func (r *round) list(ctx context.Context) error {
+func (r *run) list(ctx context.Context) error {
 	used := r.engine
 	if used == nil {
 		var err error
@@ -208,7 +211,7 @@ func (r *round) list(ctx context.Context) error {
 }
 
 // update takes over the containers of all clusters.
-func (r *round) update(found map[string]string) {
+func (r *run) update(found map[string]string) {
 	keep := map[inventory.Key]bool{}
 	for name, state := range found {
 		keep[keyOf(name)] = true
@@ -241,7 +244,7 @@ type listing struct {
 }
 
 // names returns the names of all clusters.
-func (r *round) names(ctx context.Context, used *engine) ([]string, error) {
+func (r *run) names(ctx context.Context, used *engine) ([]string, error) {
 	slow := errSlow(used.command+" ps", r.options.Timeout)
 	if r.listing != nil {
 		select {
@@ -270,7 +273,7 @@ func (r *round) names(ctx context.Context, used *engine) ([]string, error) {
 }
 
 // wait waits for commands that cannot be interrupted.
-func (r *round) wait() {
+func (r *run) wait() {
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
