@@ -69,6 +69,12 @@ ifeq ($(PKG)$(RUN),./...)
 	@for module in $(CODE_MODULES); do (cd $$module && $(TEST) ./...) || exit; done
 endif
 
+.PHONY: test-kind
+test-kind: ## Test providers/kind on a Docker engine; as root, one is started. INSTALL_DOCKER=1 installs it.
+	@assets=$$($(CONTROLPLANE)) && \
+	$(GO) test $(RACE) -c -o bin/kind.test ./test/kind && cd test/kind && \
+	KUBEBUILDER_ASSETS=$$assets ROLLCALL_TEST_KIND=1 ../../hack/with-docker.sh ../../bin/kind.test -test.v -test.timeout 10m
+
 .PHONY: bench
 bench: ## Compare with bare controller-runtime and client-go, in about 14 minutes. BENCH=Fleet PKG=./test/bench picks one.
 ifeq ($(PKG),./...)

@@ -21,6 +21,7 @@ import (
 	"github.com/rollcall-dev/rollcall/pkg/inventory/hub"
 	clusterapi "github.com/rollcall-dev/rollcall/providers/cluster-api"
 	"github.com/rollcall-dev/rollcall/providers/file"
+	"github.com/rollcall-dev/rollcall/providers/kind"
 	"github.com/rollcall-dev/rollcall/providers/kubeconfig"
 )
 
@@ -103,7 +104,7 @@ func (i *Inventory) openSource(selector labels.Selector) error {
 			return err
 		}
 	case Kind:
-		return errors.New("--from=kind is not built in") // TODO(lead): providers/kind
+		provider = kind.New(kind.Options{Prefix: f.prefix})
 	}
 	i.method = provider.Credentials()
 	i.Source = inventory.Select(provider.Source(), func(p *inventory.Profile) bool {
@@ -145,26 +146,30 @@ func (i *Inventory) Profiles(ctx context.Context) ([]*inventory.Profile, error) 
 	defer stop()
 	list := &listing{profiles: map[inventory.Key]*inventory.Profile{}, synced: make(chan struct{})}
 	var lastError loggedError
-	ended := make(chan error, 1)
-	go func() { ended <- i.Source.Run(lastError.into(ctx), list) }()
+	ended := make(chan struct{})
+	var runErr error // valid once ended is closed
+	go func() {
+		defer close(ended)
+		runErr = i.Source.Run(lastError.into(ctx), list)
+	}()
 	select {
 	case <-list.synced:
 		cancel()
-		_ = <-ended // the end of the context
+		<-ended
 		return list.sorted(), nil
-	case err := <-ended:
-		if err == nil {
-			err = ctx.Err()
+	case <-ended:
+		if runErr == nil {
+			runErr = ctx.Err()
 		}
-		return nil, err
+		return nil, runErr
 	case <-timeout.Done():
-		cancel()
-		_ = <-ended // the end of the context
-		if err := ctx.Err(); err != nil && timeout.Err() == nil {
-			return nil, err
-		}
-		return nil, fmt.Errorf("the inventory was not listed within %s%s", i.flags.ListTimeout, lastError.suffix())
 	}
+	cancel()
+	<-ended
+	if errors.Is(timeout.Err(), context.Canceled) {
+		return nil, timeout.Err()
+	}
+	return nil, fmt.Errorf("the inventory was not listed within %s%s", i.flags.ListTimeout, lastError.suffix())
 }
 
 // Find returns the profiles with these names, in that order: "name", "namespace/name" or
