@@ -250,7 +250,7 @@ func TestExplainOtherKinds(t *testing.T) {
 		"a password":        {rest.Config{Username: "u", Password: "hunter2"}, credentials.KindBasic},
 		"a password in URL": {rest.Config{Host: "https://u:hunter2@c1"}, credentials.KindBasic},
 		"no credential":     {rest.Config{}, credentials.KindNone},
-		"a command":         {rest.Config{ExecProvider: &clientcmdapi.ExecConfig{
+		"a command": {rest.Config{ExecProvider: &clientcmdapi.ExecConfig{
 			APIVersion: "client.authentication.k8s.io/v1", InteractiveMode: clientcmdapi.NeverExecInteractiveMode, Command: "x", Args: []string{"--token", "hunter2"},
 		}}, credentials.KindOfPlugin},
 	} {
