@@ -55,6 +55,7 @@ func (c *checker) credential(ctx, parent context.Context, r *Report, access *cre
 	explained := access.Explain()
 	start := time.Now()
 	plugin := c.plugin(r, explained.Plugin)
+	plugin.readable = true // paths can look like secrets
 	r.set(StepPlugin, plugin.since(start))
 	if plugin.status == Failed {
 		r.set(StepCredential, skipped("no plugin"))
@@ -89,7 +90,7 @@ func (c *checker) plugin(r *Report, run *credentials.PluginExplanation) outcome 
 		r.Plugin = &Plugin{InProcess: run.InProcess, Version: run.Version}
 		return succeeded(fmt.Sprintf("%s %s in this process", run.InProcess, run.Version))
 	case run.Path == "":
-		return skipped("client-go runs the command " + run.Command)
+		return skipped("client-go runs the plugin")
 	}
 	r.Plugin = &Plugin{Path: run.Path}
 	r.Plugin.Version, r.Plugin.SHA256 = c.versions.of(run.Path)

@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/url"
 	"slices"
 	"strings"
 	"time"
@@ -69,8 +70,8 @@ func (c *checker) identity(ctx, parent context.Context, r *Report, client *clien
 	case err == nil && user.Username == "":
 		o = failed(NotKubernetes, "the response is not a SelfSubjectReview")
 	case err == nil:
-		r.User = &User{Name: user.Username, UID: user.UID, Groups: user.Groups}
-		o = succeeded(user.Username + ", groups " + strings.Join(user.Groups, ", "))
+		r.User = newUser(user)
+		o = succeeded(r.User.Name + ", groups " + strings.Join(r.User.Groups, ", "))
 		if isAnonymous(user) && r.Credential != nil && r.Credential.Kind != credentials.KindNone {
 			o = failed(Anonymous, "the cluster takes the request for an anonymous one")
 		}
@@ -82,6 +83,15 @@ func (c *checker) identity(ctx, parent context.Context, r *Report, client *clien
 	return o.status != Failed
 }
 
+// newUser returns the user without secrets: a server could return what it was sent.
+func newUser(info authenticationv1.UserInfo) *User {
+	user := &User{Name: printable(info.Username), UID: printable(info.UID)}
+	for _, group := range info.Groups {
+		user.Groups = append(user.Groups, printable(group))
+	}
+	return user
+}
+
 func isAnonymous(user authenticationv1.UserInfo) bool {
 	return user.Username == "system:anonymous" || slices.Contains(user.Groups, "system:unauthenticated")
 }
@@ -89,6 +99,7 @@ func isAnonymous(user authenticationv1.UserInfo) bool {
 // identityOutcome is the outcome for an error.
 func identityOutcome(ctx context.Context, err error, limit time.Duration) outcome {
 	var status apierrors.APIStatus
+	var unsent *url.Error // from the transport
 	switch {
 	case err == nil:
 		return outcome{}
@@ -100,10 +111,8 @@ func identityOutcome(ctx context.Context, err error, limit time.Duration) outcom
 		return skipped("the user may not create a SelfSubjectReview: " + err.Error())
 	case apierrors.IsNotFound(err) && isStatusOfKubernetes(err):
 		return skipped("the cluster does not serve SelfSubjectReview, which came with Kubernetes 1.28")
-	case apierrors.IsNotFound(err), runtime.IsNotRegisteredError(err), runtime.IsMissingKind(err), runtime.IsMissingVersion(err):
+	case apierrors.IsNotFound(err), !errors.As(err, &status) && !errors.As(err, &unsent):
 		return failed(NotKubernetes, "the response to a SelfSubjectReview is not one of Kubernetes")
-	case errors.As(err, &status):
-		return failed(ReviewFailed, err.Error())
 	}
 	return failed(ReviewFailed, withoutProfile(err))
 }

@@ -143,6 +143,7 @@ type outcome struct {
 	status   Status
 	cause    Cause
 	message  string
+	readable bool   // the message has nothing that plugins or servers have chosen
 	remedy   string // for a cause whose remedy depends on more
 	duration time.Duration
 }
@@ -173,7 +174,10 @@ func (r *Report) set(name StepName, o outcome) {
 		if r.Steps[i].Name != name {
 			continue
 		}
-		step := Step{Name: name, Status: o.status, Message: printable(o.message), Duration: metav1.Duration{Duration: o.duration.Round(time.Millisecond)}}
+		if !o.readable {
+			o.message = printable(o.message)
+		}
+		step := Step{Name: name, Status: o.status, Message: o.message, Duration: metav1.Duration{Duration: o.duration.Round(time.Millisecond)}}
 		if o.status == Failed {
 			step.Cause, step.Remedy = o.cause, o.remedy
 			if step.Remedy == "" {

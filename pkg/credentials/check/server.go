@@ -150,12 +150,13 @@ func (p *prober) verified(state tls.ConnectionState) error {
 func (p *prober) result(ctx context.Context, status string, err error, took time.Duration) probeResult {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	r := probeResult{tls: p.tlsOutcome(err)}
+	r := probeResult{}
 	if err == nil {
 		r.server = succeeded(fmt.Sprintf("%s responds with %s", p.place(), status))
 	} else {
 		r.server = p.serverOutcome(ctx, err)
 	}
+	r.tls = p.tlsOutcome(err)
 	r.server.duration, r.tls.duration = took, took
 	return r
 }
