@@ -92,8 +92,8 @@ func permissionsOf(rules []rbacv1.PolicyRule, namespaces []string) []Permission 
 const maxReviews = 8
 
 // permissions is the step Permissions. A review of the rules has the answer for a
-// namespace at once. In all namespaces, and where the answer is incomplete since an
-// authorizer cannot list its rules, each permission is reviewed.
+// namespace at once. In all namespaces, for paths, and where the answer is incomplete
+// since an authorizer cannot list its rules, each permission is reviewed.
 func (c *checker) permissions(ctx, parent context.Context, r *Report, client *client) {
 	if len(c.options.Rules) == 0 {
 		r.set(StepPermissions, skipped("no rules are given"))
@@ -176,16 +176,9 @@ func rulesIn(ctx context.Context, client *client, namespace string) (*authorizat
 	return &review.Status, nil
 }
 
-// covers reports whether one of the rules grants the permission.
+// covers reports whether one of the rules grants the permission, which is one for a
+// resource.
 func covers(rules *authorizationv1.SubjectRulesReviewStatus, p Permission) bool {
-	if p.URL != "" {
-		return slices.ContainsFunc(rules.NonResourceRules, func(rule authorizationv1.NonResourceRule) bool {
-			return has(rule.Verbs, p.Verb) && slices.ContainsFunc(rule.NonResourceURLs, func(url string) bool {
-				prefix, wild := strings.CutSuffix(url, "*")
-				return url == p.URL || wild && strings.HasPrefix(p.URL, prefix)
-			})
-		})
-	}
 	return slices.ContainsFunc(rules.ResourceRules, func(rule authorizationv1.ResourceRule) bool {
 		return has(rule.Verbs, p.Verb) && has(rule.APIGroups, p.Group) && hasResource(rule.Resources, p.Resource) &&
 			(len(rule.ResourceNames) == 0 || p.Name != "" && slices.Contains(rule.ResourceNames, p.Name))
