@@ -21,7 +21,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/rollcall-dev/rollcall/internal/cli/command"
+	"github.com/rollcall-dev/rollcall/internal/cli/get"
 	"github.com/rollcall-dev/rollcall/internal/cli/list"
+	"github.com/rollcall-dev/rollcall/internal/cli/plugins"
 	"github.com/rollcall-dev/rollcall/internal/cli/version"
 )
 
@@ -74,7 +76,9 @@ Exit codes: 0 all well, 1 something failed, 2 wrong flags or arguments.`,
 	env.AddFlags(root.PersistentFlags())
 	root.PersistentFlags().BoolVarP(&verbose, "verbose", "v", false, "Print log lines on the standard error")
 	root.AddCommand(
+		get.New(env),
 		list.New(env),
+		plugins.New(env),
 		version.New(env),
 	)
 	for _, c := range root.Commands() {

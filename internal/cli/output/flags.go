@@ -70,12 +70,21 @@ func (f *Flags) PrintTable(w io.Writer, table *metav1.Table) error {
 	return f.TablePrinter(w)(table)
 }
 
-// TablePrinter returns a function that prints tables of the same columns, and their headers
-// once.
+// TablePrinter returns a function that prints tables of the same columns: their headers
+// once, and no column narrower than before.
 func (f *Flags) TablePrinter(w io.Writer) func(table *metav1.Table) error {
 	printer := printers.NewTablePrinter(printers.PrintOptions{Wide: Format(f.format) == Wide, NoHeaders: f.noHeaders})
-	return func(table *metav1.Table) error { return printer.PrintObj(table, w) }
+	aligned := printers.GetNewTabWriter(w)
+	return func(table *metav1.Table) error {
+		if err := printer.PrintObj(table, aligned); err != nil {
+			return err
+		}
+		return aligned.Flush()
+	}
 }
+
+// HideHeaders is --no-headers.
+func (f *Flags) HideHeaders() { f.noHeaders = true }
 
 // PrintObject prints an object as JSON, YAML or name, as kubectl does.
 func (f *Flags) PrintObject(w io.Writer, object runtime.Object) error {

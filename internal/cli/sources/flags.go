@@ -43,6 +43,7 @@ const (
 // Flags select an inventory and configure its credentials.
 type Flags struct {
 	From          string
+	Namespace     string // of the hub, instead of that of --namespace
 	AllNamespaces bool
 	Selector      string
 	// ListTimeout is how long the inventory may take to be listed.
@@ -60,9 +61,24 @@ type Flags struct {
 // AddFlags adds the flags to the command.
 func (f *Flags) AddFlags(c *cobra.Command) {
 	flags := c.Flags()
-	flags.StringVar(&f.From, "from", Hub, "The inventory: one of "+strings.Join(kinds, ", "))
 	flags.BoolVarP(&f.AllNamespaces, "all-namespaces", "A", false, "Profiles of all namespaces of the hub")
 	flags.StringVarP(&f.Selector, "selector", "l", "", "Label selector of profiles, such as env=prod,region!=eu")
+	f.addCommonFlags(c)
+}
+
+// AddProfileFlags adds the flags to a command for which -n, -A and -l are about objects in
+// the clusters, as in kubectl.
+func (f *Flags) AddProfileFlags(c *cobra.Command) {
+	flags := c.Flags()
+	flags.StringVar(&f.Namespace, "hub-namespace", "", "The `namespace` of the profiles in the hub (default that of the context)")
+	flags.BoolVar(&f.AllNamespaces, "all-hub-namespaces", false, "Profiles of all namespaces of the hub")
+	flags.StringVar(&f.Selector, "profile-selector", "", "Label selector of profiles, such as env=prod,region!=eu")
+	f.addCommonFlags(c)
+}
+
+func (f *Flags) addCommonFlags(c *cobra.Command) {
+	flags := c.Flags()
+	flags.StringVar(&f.From, "from", Hub, "The inventory: one of "+strings.Join(kinds, ", "))
 	flags.DurationVar(&f.ListTimeout, "list-timeout", 30*time.Second, "How long the inventory may take to be listed")
 	flags.StringSliceVar(&f.files, "file", nil, "With --from=file: a kubeconfig file, may be repeated (default KUBECONFIG or ~/.kube/config, and those in the working directory)")
 	flags.StringSliceVar(&f.dirs, "dir", nil, "With --from=file: a folder of kubeconfig files, may be repeated")
@@ -76,6 +92,7 @@ func (f *Flags) AddFlags(c *cobra.Command) {
 func (f *Flags) addCredentialFlags(flags *pflag.FlagSet) {
 	f.Credentials.ProviderFile = os.Getenv(providerFileVariable)
 	f.Credentials.PluginDirs = dirs(os.Getenv(pluginDirsVariable))
+	f.Credentials.MaxConcurrentRuns = 256 // plugins that hang must not delay those of other clusters
 	f.Credentials.Plugins = []func() plugin.Plugin{
 		func() plugin.Plugin { return gcp.New() },
 		func() plugin.Plugin { return tokensecret.New() },
@@ -118,7 +135,7 @@ func (f *Flags) validate() (labels.Selector, error) {
 	}
 	selector, err := labels.Parse(f.Selector)
 	if err != nil {
-		return nil, command.Usagef("invalid --selector: %v", err)
+		return nil, command.Usagef("invalid label selector of profiles: %v", err)
 	}
 	return selector, nil
 }

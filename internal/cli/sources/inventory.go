@@ -64,7 +64,7 @@ func (i *Inventory) openHub(ctx context.Context, env *command.Env) error {
 	if err != nil {
 		return err
 	}
-	if !i.flags.AllNamespaces {
+	if i.Namespace = i.flags.Namespace; i.Namespace == "" && !i.flags.AllNamespaces {
 		if i.Namespace, err = env.Namespace(); err != nil {
 			return err
 		}

@@ -4,7 +4,9 @@
 package plugintest
 
 import (
+	"context"
 	"encoding/json"
+	"fmt"
 	"testing"
 	"time"
 
@@ -44,8 +46,8 @@ type Command struct {
 // Run runs the suite, with a subtest for each check.
 func Run(t *testing.T, command Command) {
 	t.Helper()
-	if _, err := json.Marshal(command.Cluster); err != nil {
-		t.Fatalf("Command.Cluster: %v", err)
+	if err := command.validate(); err != nil {
+		t.Fatal(err)
 	}
 	s := newSuite(command)
 	for _, check := range checks() {
@@ -55,4 +57,36 @@ func Run(t *testing.T, command Command) {
 			}
 		})
 	}
+}
+
+// Result is the result of one check.
+type Result struct {
+	// Check is a sentence about the plugin, such as "does not wait for standard input".
+	Check string
+	// Err is why it is not true, or nil.
+	Err error
+}
+
+// Verify runs the suite outside of a test, and calls the function with each result. It
+// returns the context's error, or one about the command.
+func Verify(ctx context.Context, command Command, report func(Result)) error {
+	if err := command.validate(); err != nil {
+		return err
+	}
+	s := newSuite(command)
+	for _, check := range checks() {
+		err := check.run(ctx, s)
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		report(Result{Check: check.name, Err: err})
+	}
+	return nil
+}
+
+func (c *Command) validate() error {
+	if _, err := json.Marshal(c.Cluster); err != nil {
+		return fmt.Errorf("Command.Cluster: %w", err)
+	}
+	return nil
 }
