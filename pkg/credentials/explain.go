@@ -19,7 +19,7 @@ import (
 // contains no secret: values that may be one are replaced by "[redacted]". The names
 // of the fields in JSON are stable.
 type Explanation struct {
-	// Profile is the profile's namespace and name. Only a Resolver sets it.
+	// Profile is the profile's namespace and name. Access.Explain does not set it.
 	Profile string `json:"profile,omitempty"`
 
 	// Candidates are the providers of the resolver, in the order of precedence, then
@@ -319,4 +319,32 @@ func withoutSecrets(name string, value any) any {
 		return redact.Value(name, value)
 	}
 	return value
+}
+
+// Explainer is a Method that explains what it would do. A Resolver is one.
+type Explainer interface {
+	Method
+
+	// Explain returns what Resolve would do for the profile, and the error that it
+	// would return with what is known in spite of it.
+	Explain(ctx context.Context, profile *inventory.Profile) (*Explanation, error)
+}
+
+var _ Explainer = &Resolver{}
+
+// Explain returns what the Method would do for the profile. A Method that is no
+// Explainer explains the Access that it returns.
+func Explain(ctx context.Context, method Method, profile *inventory.Profile) (*Explanation, error) {
+	if explainer, ok := method.(Explainer); ok {
+		return explainer.Explain(ctx, profile)
+	}
+	key := inventory.KeyOf(profile).String()
+	access, err := method.Resolve(ctx, profile)
+	if err != nil {
+		return &Explanation{Profile: key, Error: err.Error()}, err
+	}
+	defer access.Release()
+	e := access.Explain()
+	e.Profile = key
+	return e, nil
 }

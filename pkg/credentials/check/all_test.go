@@ -6,7 +6,6 @@ package check_test
 import (
 	"context"
 	"fmt"
-	"net/http"
 	"testing"
 	"time"
 
@@ -25,8 +24,9 @@ func TestAllTakesAsLongAsOne(t *testing.T) {
 	provider := scriptPlugin(t, `case "$KUBERNETES_EXEC_INFO" in *hang*) exec sleep 600;; esac`,
 		"echo '"+credentialOf(token, time.Now().Add(time.Hour))+"'")
 	good := newAPIServer(t, &apiServer{user: "jane"}, nil)
-	hanging := newAPIServer(t, &apiServer{override: func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }}, nil)
-	resolver := newResolver(t, credentials.Options{MaxConcurrentRuns: check.ConcurrentRuns(0)}, provider)
+	hanging := newAPIServer(t, &apiServer{override: hang}, nil)
+	options := check.Options{Timeout: limit}
+	options.Method = newResolver(t, credentials.Options{MaxConcurrentRuns: check.ConcurrentRuns(options)}, provider)
 	var profiles []*inventory.Profile
 	for i := range 200 {
 		config := fmt.Sprintf(`{"cluster":"c%d"}`, i)
@@ -42,7 +42,7 @@ func TestAllTakesAsLongAsOne(t *testing.T) {
 
 	start := time.Now()
 	finished := 0
-	reports := check.All(t.Context(), profiles, check.Options{Method: resolver, Timeout: limit}, func(check.Report) { finished++ })
+	reports := check.All(t.Context(), profiles, options, func(check.Report) { finished++ })
 	took := time.Since(start)
 	t.Logf("200 profiles took %s", took)
 	g.Expect(took).To(BeNumerically("<", limit+limit/4), "one profile may take %s", limit)

@@ -23,7 +23,9 @@ type Options struct {
 	// Timeout is the time limit of each profile. Default: 15 s.
 	Timeout time.Duration
 
-	// Parallelism is how many profiles All checks at the same time. Default: 256.
+	// Parallelism is how many profiles All checks at the same time. Checks that have
+	// taken half a second already do not count: they wait for a plugin or a server.
+	// Default: 32.
 	Parallelism int
 
 	// Rules are the permissions that the user needs. Default: none, and the step
@@ -36,15 +38,19 @@ type Options struct {
 }
 
 const (
-	defaultTimeout = 15 * time.Second
+	// DefaultTimeout is the default of Options.Timeout.
+	DefaultTimeout = 15 * time.Second
 
 	// DefaultParallelism is the default of Options.Parallelism.
-	DefaultParallelism = 256
+	DefaultParallelism = 32
+
+	// slotTime is how long a check counts for Parallelism.
+	slotTime = 500 * time.Millisecond
 )
 
 func (o Options) complete() Options {
 	if o.Timeout <= 0 {
-		o.Timeout = defaultTimeout
+		o.Timeout = DefaultTimeout
 	}
 	if o.Parallelism <= 0 {
 		o.Parallelism = DefaultParallelism
@@ -52,53 +58,55 @@ func (o Options) complete() Options {
 	return o
 }
 
-// ConcurrentRuns returns the credentials.Options.MaxConcurrentRuns for a Resolver with
-// which this many profiles are checked at the same time, 0 for DefaultParallelism. With
-// the default of package credentials, a few plugins that hang would take all slots of
-// their provider, and the others could not be told from them.
-func ConcurrentRuns(parallelism int) int {
-	if parallelism <= 0 {
-		parallelism = DefaultParallelism
-	}
-	return (parallelism*4 + 2) / 3 // three quarters of the slots are for first runs
+// ConcurrentRuns returns the credentials.Options.MaxConcurrentRuns with which no check
+// waits for the plugin of another one, even if all hang. With the default of package
+// credentials, a few plugins that hang would take all slots of their provider, and the
+// others could not be told from them.
+func ConcurrentRuns(options Options) int {
+	options = options.complete()
+	atOnce := options.Parallelism * (int(options.Timeout/slotTime) + 1)
+	return (atOnce*4 + 2) / 3 // three quarters of the slots are for first runs
 }
 
 // Profile checks a profile.
 func Profile(ctx context.Context, profile *inventory.Profile, options Options) Report {
 	c := &checker{options: options.complete()}
 	defer c.release()
-	return c.profile(ctx, profile)
+	return c.profile(ctx, c.options.Timeout, profile)
 }
 
 // All checks the profiles and returns their reports in the same order. The function,
 // if it is not nil, gets each report when it is complete; it is called by the
 // goroutine of the caller. When the context ends, the reports of profiles whose check
 // has not ended have the cause Canceled.
+//
+// All ends within the time limit of one profile, unless it takes more than a third of
+// that to start all checks: a check that starts later has less time, but two thirds of
+// the limit at least.
 func All(ctx context.Context, profiles []*inventory.Profile, options Options, progress func(Report)) []Report {
 	c := &checker{options: options.complete()}
 	// At the end: profiles with the same plugin run share its credential.
 	defer c.release()
 
+	end := time.Now().Add(c.options.Timeout)
 	reports := make([]Report, len(profiles))
-	next, ended := make(chan int), make(chan int)
-	var workers sync.WaitGroup
-	for range min(c.options.Parallelism, len(profiles)) {
-		workers.Go(func() {
-			for i := range next {
-				reports[i] = c.profile(ctx, profiles[i])
-				ended <- i
-			}
-		})
-	}
+	slots, ended := make(chan struct{}, c.options.Parallelism), make(chan int)
 	go func() {
 		for i := range profiles {
-			next <- i
+			slots <- struct{}{}
+			go func() {
+				free := time.AfterFunc(slotTime, func() { <-slots })
+				limit := max(time.Until(end), c.options.Timeout*2/3)
+				reports[i] = c.profile(ctx, limit, profiles[i])
+				if free.Stop() {
+					<-slots
+				}
+				ended <- i
+			}()
 		}
-		close(next)
-		workers.Wait()
-		close(ended)
 	}()
-	for i := range ended {
+	for range profiles {
+		i := <-ended
 		if progress != nil {
 			progress(reports[i])
 		}
@@ -132,60 +140,70 @@ func (c *checker) keep(access *credentials.Access) {
 }
 
 // profile checks a profile. Its Access is released at the end of the checker.
-func (c *checker) profile(parent context.Context, profile *inventory.Profile) Report {
+func (c *checker) profile(parent context.Context, limit time.Duration, profile *inventory.Profile) Report {
 	start := time.Now()
-	ctx, cancel := context.WithTimeout(parent, c.options.Timeout)
+	ctx, cancel := context.WithTimeout(parent, limit)
 	defer cancel()
-	r := newReport(inventory.KeyOf(profile).String())
-	c.steps(ctx, parent, r, profile)
+	run := &run{checker: c, ctx: ctx, parent: parent, limit: limit.Round(time.Millisecond), report: newReport(inventory.KeyOf(profile).String())}
+	run.steps(profile)
+	r := run.report
 	r.OK = r.Failure() == nil
 	r.Duration = metav1.Duration{Duration: time.Since(start).Round(time.Millisecond)}
 	return *r
 }
 
-func (c *checker) steps(ctx, parent context.Context, r *Report, profile *inventory.Profile) {
+// run is the check of one profile.
+type run struct {
+	*checker
+	ctx    context.Context // ends at the limit, with the check
+	parent context.Context // the caller's
+	limit  time.Duration
+	report *Report
+}
+
+func (r *run) steps(profile *inventory.Profile) {
 	start := time.Now()
-	access, err := c.options.Method.Resolve(ctx, profile)
+	access, err := r.options.Method.Resolve(r.ctx, profile)
 	if err != nil {
-		r.set(StepProvider, c.accessFailure(parent, err).since(start))
-		r.skipFrom(StepPlugin, "no access to the cluster")
+		r.report.set(StepProvider, r.accessFailure(err).since(start))
+		r.report.skipFrom(StepPlugin, "no access to the cluster")
 		return
 	}
-	c.keep(access)
+	r.keep(access)
 	defer access.CloseIdleConnections()
-	r.Provider, r.Server = access.Provider(), access.Server()
-	r.set(StepProvider, providerFound(access).since(start))
+	r.report.Provider, r.report.Server = access.Provider(), access.Server()
+	r.report.set(StepProvider, providerFound(access).since(start))
 
 	var server probeResult
 	var probing sync.WaitGroup
-	probing.Go(func() { server = probe(ctx, access, c.options.Timeout) })
-	hasCredential := c.credential(ctx, parent, r, access)
+	probing.Go(func() { server = probe(r.ctx, access, r.limit) })
+	hasCredential := r.credential(access)
 	probing.Wait()
-	if parent.Err() != nil {
+	if r.parent.Err() != nil {
 		server.server = canceled(server.server)
 	}
-	r.set(StepServer, server.server)
-	r.set(StepTLS, server.tls)
+	r.report.set(StepServer, server.server)
+	r.report.set(StepTLS, server.tls)
 
 	switch {
 	case !hasCredential:
-		r.skipFrom(StepIdentity, "no credential")
+		r.report.skipFrom(StepIdentity, "no credential")
 		return
 	case server.server.status == Failed || server.tls.status == Failed:
-		r.skipFrom(StepIdentity, "the server cannot be used")
+		r.report.skipFrom(StepIdentity, "the server cannot be used")
 		return
 	}
 	client, err := newClient(access)
 	if err != nil {
-		r.set(StepIdentity, failed(NoAccess, err.Error()))
-		r.skipFrom(StepPermissions, "no identity")
+		r.report.set(StepIdentity, failed(NoAccess, err.Error()))
+		r.report.skipFrom(StepPermissions, "no identity")
 		return
 	}
-	if !c.identity(ctx, parent, r, client) {
-		r.skipFrom(StepPermissions, "no identity")
+	if !r.identity(client) {
+		r.report.skipFrom(StepPermissions, "no identity")
 		return
 	}
-	c.permissions(ctx, parent, r, client)
+	r.permissions(client)
 }
 
 // skipFrom skips the steps from the given one on.

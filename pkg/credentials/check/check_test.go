@@ -5,11 +5,14 @@ package check_test
 
 import (
 	"context"
+	"crypto/tls"
 	"crypto/x509"
 	"encoding/json"
 	"encoding/pem"
+	"errors"
 	"fmt"
 	"io"
+	"log"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -190,8 +193,30 @@ func TestFaults(t *testing.T) {
 			check.StepServer, check.ProxyFailed, "Forbidden", map[check.StepName]check.Status{check.StepTLS: check.Skipped},
 		},
 		{
-			"a server that does not respond", good, answering(func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }),
+			"a server that does not respond", good, answering(hang),
 			check.StepServer, check.NoResponse, "no response within", map[check.StepName]check.Status{check.StepTLS: check.OK, check.StepIdentity: check.Skipped},
+		},
+		{
+			"a server that refuses the handshake", good, func(t *testing.T) clientcmdv1.Cluster {
+				server := httptest.NewUnstartedServer(http.NotFoundHandler())
+				server.Config.ErrorLog = log.New(io.Discard, "", 0)
+				server.TLS = &tls.Config{GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) { return nil, errors.New("refused") }}
+				server.StartTLS()
+				t.Cleanup(server.Close)
+				return clientcmdv1.Cluster{Server: server.URL}
+			},
+			check.StepTLS, check.TLSFailed, "TLS handshake with 127.0.0.1", map[check.StepName]check.Status{check.StepServer: check.OK},
+		},
+		{
+			"a server that never ends the handshake", good, func(t *testing.T) clientcmdv1.Cluster {
+				listener, err := net.Listen("tcp", "127.0.0.1:0") // the kernel accepts
+				if err != nil {
+					t.Fatal(err)
+				}
+				t.Cleanup(func() { _ = listener.Close() })
+				return clientcmdv1.Cluster{Server: "https://" + listener.Addr().String()}
+			},
+			check.StepServer, check.NoResponse, "no response within", map[check.StepName]check.Status{check.StepTLS: check.Skipped},
 		},
 		{
 			"a server that closes the connection", good, func(t *testing.T) clientcmdv1.Cluster {
@@ -216,7 +241,7 @@ func TestFaults(t *testing.T) {
 				})
 				return clientcmdv1.Cluster{Server: "https://" + listener.Addr().String()}
 			},
-			check.StepTLS, check.TLSFailed, "TLS handshake with 127.0.0.1", nil,
+			check.StepServer, check.NoResponse, "closed the connection", map[check.StepName]check.Status{check.StepTLS: check.Skipped},
 		},
 		{
 			"a gateway without a backend", good, answering(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusBadGateway) }),

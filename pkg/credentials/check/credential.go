@@ -4,7 +4,6 @@
 package check
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"time"
@@ -15,10 +14,10 @@ import (
 )
 
 // accessFailure is the outcome of the step Provider for an error of the Method.
-func (c *checker) accessFailure(parent context.Context, err error) outcome {
+func (r *run) accessFailure(err error) outcome {
 	o := failed(NoAccess, withoutProfile(err))
 	switch {
-	case parent.Err() != nil:
+	case r.parent.Err() != nil:
 		return canceled(o)
 	case errors.Is(err, credentials.ErrNoProvider):
 		o.cause = NoProvider
@@ -51,32 +50,32 @@ func providerFound(access *credentials.Access) outcome {
 
 // credential runs the steps Plugin and Credential, and reports whether there is a
 // credential, or the configuration needs none.
-func (c *checker) credential(ctx, parent context.Context, r *Report, access *credentials.Access) bool {
+func (r *run) credential(access *credentials.Access) bool {
 	explained := access.Explain()
 	start := time.Now()
-	plugin := c.plugin(r, explained.Plugin)
+	plugin := r.plugin(explained.Plugin)
 	plugin.readable = true // paths can look like secrets
-	r.set(StepPlugin, plugin.since(start))
+	r.report.set(StepPlugin, plugin.since(start))
 	if plugin.status == Failed {
-		r.set(StepCredential, skipped("no plugin"))
+		r.report.set(StepCredential, skipped("no plugin"))
 		return false
 	}
 	start = time.Now()
-	info, err := access.Credential(ctx)
-	o := c.credentialOutcome(ctx, parent, info, err, time.Since(start))
-	r.set(StepCredential, o.since(start))
+	info, err := access.Credential(r.ctx)
+	o := r.credentialOutcome(info, err)
+	r.report.set(StepCredential, o.since(start))
 	if err != nil {
 		return false
 	}
-	r.Credential = &Credential{Kind: info.Kind}
+	r.report.Credential = &Credential{Kind: info.Kind}
 	if !info.Expiry.IsZero() {
-		r.Credential.Expires = &metav1.Time{Time: info.Expiry}
+		r.report.Credential.Expires = &metav1.Time{Time: info.Expiry}
 	}
 	return o.status != Failed
 }
 
 // plugin is the step Plugin.
-func (c *checker) plugin(r *Report, run *credentials.PluginExplanation) outcome {
+func (r *run) plugin(run *credentials.PluginExplanation) outcome {
 	switch {
 	case run == nil:
 		return skipped("the credential is in the configuration, no plugin is needed")
@@ -87,35 +86,33 @@ func (c *checker) plugin(r *Report, run *credentials.PluginExplanation) outcome 
 		}
 		return o
 	case run.InProcess != "":
-		r.Plugin = &Plugin{InProcess: run.InProcess, Version: run.Version}
+		r.report.Plugin = &Plugin{InProcess: run.InProcess, Version: run.Version}
 		return succeeded(fmt.Sprintf("%s %s in this process", run.InProcess, run.Version))
 	case run.Path == "":
 		return skipped("client-go runs the plugin")
 	}
-	r.Plugin = &Plugin{Path: run.Path}
-	r.Plugin.Version, r.Plugin.SHA256 = c.versions.of(run.Path)
+	r.report.Plugin = &Plugin{Path: run.Path}
+	r.report.Plugin.Version, r.report.Plugin.SHA256 = r.versions.of(run.Path)
 	switch {
-	case r.Plugin.Version != "":
-		return succeeded(run.Path + ", " + r.Plugin.Version)
-	case r.Plugin.SHA256 != "":
-		return succeeded(run.Path + ", without a version, sha256:" + r.Plugin.SHA256)
+	case r.report.Plugin.Version != "":
+		return succeeded(run.Path + ", " + r.report.Plugin.Version)
+	case r.report.Plugin.SHA256 != "":
+		return succeeded(run.Path + ", without a version, sha256:" + r.report.Plugin.SHA256)
 	}
 	return succeeded(run.Path + ", which can be run, but not read")
 }
 
-func (c *checker) credentialOutcome(
-	ctx, parent context.Context, info credentials.CredentialInfo, err error, took time.Duration,
-) outcome {
+func (r *run) credentialOutcome(info credentials.CredentialInfo, err error) outcome {
 	if err == nil {
 		return credentialFound(info)
 	}
 	o := failed(NoCredential, withoutProfile(err))
 	switch {
-	case parent.Err() != nil:
+	case r.parent.Err() != nil:
 		return canceled(o)
-	case ctx.Err() != nil:
+	case r.ctx.Err() != nil:
 		o.cause = PluginTimeout
-		o.message = fmt.Sprintf("no credential within %s: the plugin hangs, or waits for others", took.Round(time.Millisecond))
+		o.message = fmt.Sprintf("no credential within %s: the plugin hangs, or waits for others", r.limit)
 	case errors.Is(err, credentials.ErrExpired):
 		o.cause = Expired
 	case errors.Is(err, credentials.ErrInvalidOutput):

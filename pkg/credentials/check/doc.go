@@ -19,9 +19,8 @@
 // # What it promises
 //
 //   - Each profile has a time limit of its own. A plugin or a server that hangs
-//     delays no other profile and, with at most Options.Parallelism profiles, All takes
-//     as long as one profile may take. The Method must not limit plugin runs more than
-//     that: see [ConcurrentRuns].
+//     delays no other profile, so that All takes as long as one profile may take. The
+//     Method must not limit plugin runs more than that: see [ConcurrentRuns].
 //   - The credential is obtained and used as a controller does. It is sent only to the
 //     server of the profile.
 //   - No report contains a secret.

@@ -59,27 +59,27 @@ func (c *client) create(ctx context.Context, resource string, review runtime.Obj
 }
 
 // identity is the step Identity. It reports whether reviews of permissions make sense.
-func (c *checker) identity(ctx, parent context.Context, r *Report, client *client) bool {
+func (r *run) identity(client *client) bool {
 	start := time.Now()
 	review := &authenticationv1.SelfSubjectReview{}
 	review.SetGroupVersionKind(authenticationv1.SchemeGroupVersion.WithKind("SelfSubjectReview"))
-	err := client.create(ctx, "authentication.k8s.io/v1/selfsubjectreviews", review)
-	o := identityOutcome(ctx, err, c.options.Timeout)
+	err := client.create(r.ctx, "authentication.k8s.io/v1/selfsubjectreviews", review)
+	o := identityOutcome(r.ctx, err, r.limit)
 	user := review.Status.UserInfo
 	switch {
 	case err == nil && user.Username == "":
 		o = failed(NotKubernetes, "the response is not a SelfSubjectReview")
 	case err == nil:
-		r.User = newUser(user)
-		o = succeeded(r.User.Name + ", groups " + strings.Join(r.User.Groups, ", "))
-		if isAnonymous(user) && r.Credential != nil && r.Credential.Kind != credentials.KindNone {
+		r.report.User = newUser(user)
+		o = succeeded(r.report.User.Name + ", groups " + strings.Join(r.report.User.Groups, ", "))
+		if isAnonymous(user) && r.report.Credential != nil && r.report.Credential.Kind != credentials.KindNone {
 			o = failed(Anonymous, "the cluster takes the request for an anonymous one")
 		}
 	}
-	if parent.Err() != nil {
+	if r.parent.Err() != nil {
 		o = canceled(o)
 	}
-	r.set(StepIdentity, o.since(start))
+	r.report.set(StepIdentity, o.since(start))
 	return o.status != Failed
 }
 

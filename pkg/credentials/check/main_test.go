@@ -190,3 +190,9 @@ func newResolver(t testing.TB, options credentials.Options, providers ...provide
 }
 
 func allowAll(authorizationv1.SelfSubjectAccessReviewSpec) bool { return true }
+
+// hang never responds.
+func hang(_ http.ResponseWriter, r *http.Request) {
+	<-r.Context().Done()
+	panic(http.ErrAbortHandler)
+}

@@ -94,37 +94,37 @@ const maxReviews = 8
 // permissions is the step Permissions. A review of the rules has the answer for a
 // namespace at once. In all namespaces, for paths, and where the answer is incomplete
 // since an authorizer cannot list its rules, each permission is reviewed.
-func (c *checker) permissions(ctx, parent context.Context, r *Report, client *client) {
-	if len(c.options.Rules) == 0 {
-		r.set(StepPermissions, skipped("no rules are given"))
+func (r *run) permissions(client *client) {
+	if len(r.options.Rules) == 0 {
+		r.report.set(StepPermissions, skipped("no rules are given"))
 		return
 	}
 	start := time.Now()
-	needed := permissionsOf(c.options.Rules, c.options.Namespaces)
+	needed := permissionsOf(r.options.Rules, r.options.Namespaces)
 	granted := make([]bool, len(needed))
-	open, err := c.reviewRules(ctx, client, needed, granted)
+	open, err := reviewRules(r.ctx, client, needed, granted)
 	if err == nil {
-		err = reviewAccess(ctx, client, needed, open, granted)
+		err = reviewAccess(r.ctx, client, needed, open, granted)
 	}
 	var o outcome
 	switch {
-	case err != nil && parent.Err() != nil:
+	case err != nil && r.parent.Err() != nil:
 		o = canceled(failed(Canceled, ""))
-	case err != nil && ctx.Err() != nil:
-		o = failed(NoResponse, fmt.Sprintf("no response to reviews of permissions within %s", c.options.Timeout))
+	case err != nil && r.ctx.Err() != nil:
+		o = failed(NoResponse, fmt.Sprintf("no response to reviews of permissions within %s", r.limit))
 	case err != nil:
 		o = failed(ReviewFailed, err.Error())
 	default:
 		var names []string
 		for i, p := range needed {
 			if !granted[i] {
-				r.MissingPermissions = append(r.MissingPermissions, p)
+				r.report.MissingPermissions = append(r.report.MissingPermissions, p)
 				names = append(names, p.String())
 			}
 		}
 		o = permissionsOutcome(len(needed), names)
 	}
-	r.set(StepPermissions, o.since(start))
+	r.report.set(StepPermissions, o.since(start))
 }
 
 func permissionsOutcome(needed int, missing []string) outcome {
@@ -141,7 +141,7 @@ func permissionsOutcome(needed int, missing []string) outcome {
 
 // reviewRules sets which permissions are granted by the rules of their namespace. It
 // returns those, by index, that are not decided.
-func (c *checker) reviewRules(ctx context.Context, client *client, needed []Permission, granted []bool) (open []int, err error) {
+func reviewRules(ctx context.Context, client *client, needed []Permission, granted []bool) (open []int, err error) {
 	answers := map[string]*authorizationv1.SubjectRulesReviewStatus{}
 	for i, p := range needed {
 		if p.Namespace == "" {

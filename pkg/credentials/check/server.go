@@ -182,10 +182,12 @@ func (p *prober) serverOutcome(ctx context.Context, err error) outcome {
 		return failed(ServerError, p.place()+": "+err.Error())
 	case p.proxy != nil && (!p.handshake && p.server.Scheme == "https" || p.address == ""):
 		return failed(ProxyFailed, fmt.Sprintf("proxy %s: %v", p.proxy.Host, plain(ctx, err)))
-	case reached && p.server.Scheme == "https" && p.certificate == nil && ctx.Err() == nil:
+	case reached && p.server.Scheme == "https" && p.certificate == nil && !isSilent(err):
 		return succeeded("connected to " + p.place()) // the step TLS has the error
-	case reached && ctx.Err() != nil:
+	case reached && (ctx.Err() != nil || isTimeout(err)):
 		return failed(NoResponse, fmt.Sprintf("connected to %s, and no response within %s", p.place(), p.limit))
+	case reached && isSilent(err):
+		return failed(NoResponse, fmt.Sprintf("connected to %s, which has closed the connection", p.place()))
 	case reached:
 		return failed(NoResponse, fmt.Sprintf("connected to %s, which has not responded: %v", p.place(), plain(ctx, err)))
 	case errors.As(err, &dns) && dns.IsNotFound:
@@ -198,6 +200,12 @@ func (p *prober) serverOutcome(ctx context.Context, err error) outcome {
 		return failed(ConnectionTimeout, fmt.Sprintf("%s: no connection within %s", p.place(), p.limit))
 	}
 	return failed(ConnectionFailed, fmt.Sprintf("%s: %v", p.place(), plain(ctx, err)))
+}
+
+// isSilent reports whether the server has sent nothing that explains the error.
+func isSilent(err error) bool {
+	return isTimeout(err) || errors.Is(err, context.Canceled) || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) ||
+		errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE)
 }
 
 func isTimeout(err error) bool {
@@ -258,8 +266,8 @@ func (p *prober) tlsFailure(err error) outcome {
 		return failed(CertificateInvalid, fmt.Sprintf("certificate %s: %v", p.describe(), refused.Err))
 	case errors.As(err, &record), errors.Is(err, http.ErrSchemeMismatch):
 		return failed(NotTLS, p.place()+" does not use TLS")
-	case isTimeout(err), errors.Is(err, context.Canceled):
-		return failed(TLSFailed, fmt.Sprintf("no TLS handshake with %s within %s", p.place(), p.limit))
+	case isSilent(err):
+		return skipped("no response to the TLS handshake")
 	}
 	return failed(TLSFailed, fmt.Sprintf("TLS handshake with %s: %v", p.place(), err))
 }
