@@ -8,6 +8,7 @@ PKG ?= ./...
 RUN ?=
 BENCH ?= .
 CLUSTERS ?= 100
+FROM ?=
 KEEP ?=
 INSTALL_DIR ?=
 BASE ?=
@@ -37,10 +38,10 @@ help: ## List the targets.
 		/^[a-z-]+:.*## / {printf "  make %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 .PHONY: quickstart
-quickstart: ## Show Rollcall at work on real control planes. KEEP=1 leaves them running.
+quickstart: ## Show Rollcall at work on real control planes. FROM=hub|kubeconfig|file|cluster-api. KEEP=1 leaves them running.
 	@test -x bin/quickstart || echo 'building hack/quickstart (a minute or two the first time)'
 	@$(GO) build -o bin/ ./hack/quickstart
-	@exec env KEEP='$(KEEP)' bin/quickstart
+	@exec env FROM='$(FROM)' KEEP='$(KEEP)' bin/quickstart
 
 .PHONY: build
 build: ## Build the plugins and the examples into bin/.

@@ -5,7 +5,8 @@
 // one:
 //
 //   - the targets of relative links and anchors exist;
-//   - every file under docs/ is linked from README.md or docs/README.md;
+//   - every file under docs/ is linked from README.md or docs/README.md, or from another
+//     page of its folder below docs/;
 //   - a code block below a comment "from: FILE" equals FILE from its package
 //     clause on, and one below "part from: FILE" is a part of it.
 //
@@ -66,7 +67,7 @@ func check(tree fs.FS) ([]string, error) {
 			if !local {
 				continue
 			}
-			if slices.Contains(indexes, name) || path.Ext(target) != ".md" {
+			if slices.Contains(indexes, name) || path.Ext(target) != ".md" || inChapter(name, target) {
 				found[target] = true
 			}
 			if problem := follow(tree, pages, target, anchor); problem != "" {
@@ -80,6 +81,12 @@ func check(tree fs.FS) ([]string, error) {
 		}
 	}
 	return problems, nil
+}
+
+// inChapter reports whether both pages are in the same folder below docs: such pages link
+// to each other, and an index to one of them.
+func inChapter(name, target string) bool {
+	return path.Dir(name) == path.Dir(target) && strings.HasPrefix(name, "docs/") && path.Dir(name) != "docs" && name != target
 }
 
 // read parses all Markdown files of tree, and lists all files under docs/.

@@ -92,7 +92,7 @@ func lastLines(lines []string) []string {
 }
 
 // shorten returns the message of a log line and its fields, or only the named
-// fields if there are names.
+// fields if there are names. Empty ones are left out.
 func shorten(line string, names ...string) string {
 	l, ok := parseLogLine(line)
 	if !ok {
@@ -107,7 +107,7 @@ func shorten(line string, names ...string) string {
 	var text strings.Builder
 	text.WriteString(l.message)
 	for _, name := range names {
-		if value, ok := l.fields[name]; ok {
+		if value, ok := l.fields[name]; ok && value != "" {
 			fmt.Fprintf(&text, " %s=%v", name, value)
 		}
 	}

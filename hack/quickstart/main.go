@@ -28,12 +28,12 @@ const (
 	exitInterrupted = 130 // by a signal
 )
 
-const usage = `Usage: quickstart [--keep]
+const usage = `Usage: quickstart [--from SOURCE] [--keep]
 
 Shows Rollcall at work: starts a hub and three member clusters on this machine,
 runs one controller for all of them, and verifies what it does while clusters
-join, leave, and get new tokens. Needs Go and a module proxy on Linux or macOS;
-no Docker, no cluster.
+join, leave, fail, and get new tokens. Needs Go and a module proxy on Linux or
+macOS; no Docker, no cluster.
 Run it in Rollcall's source tree: make quickstart, or
 
   go run ./hack/quickstart
@@ -41,11 +41,17 @@ Run it in Rollcall's source tree: make quickstart, or
 At the end, also on Ctrl-C, it stops everything and deletes its files.
 
 Flags:
-  --keep   keep everything running until Ctrl-C; so does KEEP=1
+  --from SOURCE   where the controller finds the clusters; so does FROM=SOURCE:
+                    hub           ClusterProfiles of a hub (default)
+                    kubeconfig    kubeconfigs in Secrets of a management cluster
+                    file          kubeconfig files
+                    cluster-api   Clusters of Cluster API
+  --keep          keep everything running until Ctrl-C; so does KEEP=1
 
 Environment:
   KUBEBUILDER_ASSETS   folder with kube-apiserver and etcd; by default,
                        hack/controlplane finds or builds them
+  FROM                 hub, kubeconfig, file or cluster-api
   KEEP                 1 means --keep
   NO_COLOR             any value turns colors off
 
@@ -75,6 +81,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		return exitUsage
 	}
 	keep := flags.Bool("keep", keepByEnvironment, "")
+	from := flags.String("from", cmp.Or(os.Getenv("FROM"), sources[0].name), "")
 	switch err := flags.Parse(args); {
 	case errors.Is(err, flag.ErrHelp):
 		return exitOK
@@ -84,8 +91,13 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		fmt.Fprintf(stderr, "quickstart: takes no arguments, got %q\n", flags.Arg(0))
 		return exitUsage
 	}
+	s, err := newSource(*from)
+	if err != nil {
+		fmt.Fprintf(stderr, "quickstart: %v\n", err)
+		return exitUsage
+	}
 
-	err = newQuickstart(newUI(stdout), *keep).run(ctx)
+	err = newQuickstart(newUI(stdout), s, *keep).run(ctx)
 	switch {
 	case err == nil:
 		return exitOK

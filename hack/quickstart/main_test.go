@@ -35,6 +35,7 @@ func TestCommandLine(t *testing.T) {
 	}{
 		{"help", []string{"--help"}, exitOK, "Usage: quickstart"},
 		{"an argument", []string{"now"}, exitUsage, `takes no arguments, got "now"`},
+		{"an unknown source", []string{"--from=nowhere"}, exitUsage, `FROM must be hub, kubeconfig, file or cluster-api, not "nowhere"`},
 		{"an unknown flag", []string{"--kept"}, exitUsage, "Usage: quickstart"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -46,12 +47,17 @@ func TestCommandLine(t *testing.T) {
 		})
 	}
 
-	t.Run("an invalid KEEP", func(t *testing.T) {
-		g := NewWithT(t)
-		t.Setenv("KEEP", "maybe")
-		var stdout, stderr bytes.Buffer
-		g.Expect(run(t.Context(), nil, &stdout, &stderr)).To(Equal(exitUsage))
-		g.Expect(stderr.String()).To(ContainSubstring(`KEEP must be 1 or 0, not "maybe"`))
-		g.Expect(stdout.String()).To(BeEmpty())
-	})
+	for name, wantStderr := range map[string]string{
+		"KEEP": `KEEP must be 1 or 0, not "maybe"`,
+		"FROM": `FROM must be hub, kubeconfig, file or cluster-api, not "maybe"`,
+	} {
+		t.Run("an invalid "+name, func(t *testing.T) {
+			g := NewWithT(t)
+			t.Setenv(name, "maybe")
+			var stdout, stderr bytes.Buffer
+			g.Expect(run(t.Context(), nil, &stdout, &stderr)).To(Equal(exitUsage))
+			g.Expect(stderr.String()).To(ContainSubstring(wantStderr))
+			g.Expect(stdout.String()).To(BeEmpty())
+		})
+	}
 }

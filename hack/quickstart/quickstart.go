@@ -8,7 +8,9 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"sync"
 	"time"
@@ -23,20 +25,20 @@ const waitLimit = time.Minute
 
 // quickstart is one run of the program.
 type quickstart struct {
-	ui   *ui
-	keep bool
+	ui     *ui
+	keep   bool
+	source source
 
 	root   string // folder of Rollcall's source tree
-	crd    string // path of the CRD of ClusterProfiles
 	assets string // folder of kube-apiserver and etcd
 	bin    string // folder of the programs built
 	dir    string // folder of this run's files, removed at the end
 
-	hub                   *realfleet.Hub
 	europe, america, asia *realfleet.Member
+	added                 []*realfleet.Member // that are in the source now
 	controller            *process
-	hubTokens             []string // of the controller and the plugin
-	revoked               []string
+	flags                 []string       // with which the controller finds the clusters
+	tokens                []string       // of the controller, and revoked ones
 	switches              map[string]int // expected, by cluster name
 
 	mu      sync.Mutex // guards the fields below
@@ -44,8 +46,8 @@ type quickstart struct {
 	members []*realfleet.Member
 }
 
-func newQuickstart(u *ui, keep bool) *quickstart {
-	return &quickstart{ui: u, keep: keep, switches: map[string]int{}}
+func newQuickstart(u *ui, s source, keep bool) *quickstart {
+	return &quickstart{ui: u, source: s, keep: keep, switches: map[string]int{}}
 }
 
 // run runs all steps and stops what they started. It has printed the errors that
@@ -53,7 +55,8 @@ func newQuickstart(u *ui, keep bool) *quickstart {
 func (q *quickstart) run(ctx context.Context) (err error) {
 	defer func() { err = errors.Join(err, q.cleanUp(ctx)) }()
 	started := time.Now()
-	q.ui.Say("Rollcall quickstart: one controller for all clusters of an inventory\n")
+	words := q.source.terms()
+	q.ui.Say("Rollcall quickstart: one controller for all clusters with a %s in a %s\n", words.entry, words.place)
 	for _, s := range q.steps() {
 		err = q.ui.Step(ctx, s.doing, s.done, func(ctx context.Context, r *report) error {
 			return q.explain(s.do(ctx, r))
@@ -89,23 +92,33 @@ func (q *quickstart) explain(err error) error {
 }
 
 func (q *quickstart) summarize(took time.Duration) {
-	q.ui.Say("\nSuccess, in %.0fs. The controller was configured once, only for the hub, and never restarted.", took.Seconds())
-	q.ui.Say("Its complete source is in examples/%s.", controllerProgram)
+	words := q.source.terms()
+	q.ui.Say("\nSuccess, in %.0fs. The controller was configured once, only for the %s, and never restarted.", took.Seconds(), words.place)
+	q.ui.Say("Its complete source is in %s. The same with other providers:\n", strings.TrimPrefix(words.programs[0], "./"))
+	for _, s := range sources {
+		if reflect.TypeOf(s.new()) != reflect.TypeOf(q.source) {
+			other := s.new().terms()
+			q.ui.Say("  make quickstart FROM=%-12s a %s in a %s", s.name, other.entry, other.place)
+		}
+	}
+}
+
+// program is the path of the controller's program.
+func (q *quickstart) program() string {
+	return filepath.Join(q.bin, path.Base(q.source.terms().programs[0]))
 }
 
 // leaveRunning prints commands to try and what the controller prints, until the
 // context ends.
 func (q *quickstart) leaveRunning(ctx context.Context) {
 	q.ui.Say("\nEverything keeps running until Ctrl-C. Try this in another terminal:\n")
-	q.ui.Say("  kubectl --kubeconfig %s get clusterprofiles -A", q.hub.Kubeconfig)
-	for _, m := range q.members {
-		if m.HasProfile {
-			q.ui.Say("  kubectl --kubeconfig %s create configmap hello --from-literal=from=%s", m.Kubeconfig, m.Name)
-		}
+	q.ui.Say("  %s", q.source.look())
+	for _, m := range q.added {
+		q.ui.Say("  kubectl --kubeconfig %s create configmap hello --from-literal=from=%s", m.Kubeconfig, m.Name)
 	}
-	q.ui.Say("\nRun your own controller as well: after make build, use these flags:\n")
-	q.ui.Say("  --kubeconfig=%s --clusterprofile-provider-file=%s --credential-plugin-dir=%s",
-		filepath.Join(q.dir, controllerKubeconfigName), filepath.Join(q.dir, providerFileName), filepath.Join(q.root, "bin"))
+	q.ui.Say("\nRun the controller once more, or your own with the same flags:\n")
+	q.ui.Say("  cd %s", q.dir)
+	q.ui.Say("  %s %s", q.program(), strings.Join(q.flags, " "))
 	q.ui.Say("\nThe controller's log is in %s/controller.log. It prints:\n", q.dir)
 	seen := q.controller.stdout.Len()
 	everything := func(string) bool { return true }
@@ -174,58 +187,7 @@ func (q *quickstart) startMember(ctx context.Context, name string) (*realfleet.M
 		return nil, err
 	}
 	q.mu.Lock()
-	defer q.mu.Unlock()
 	q.members = append(q.members, m)
-	return m, nil
-}
-
-// expect waits for a line of the controller that matches and returns it. Lines
-// already printed count.
-func (q *quickstart) expect(ctx context.Context, r *report, lines *record, description string, match func(line string) bool) (string, error) {
-	r.Now("waiting for %s", description)
-	defer r.Now("")
-	ctx, cancel := context.WithTimeoutCause(ctx, waitLimit, fmt.Errorf("timed out after %v", waitLimit))
-	defer cancel()
-	line, err := q.controller.Await(ctx, lines, 0, match)
-	if err != nil {
-		return "", fmt.Errorf("waiting for %s: %w", description, err)
-	}
-	return line, nil
-}
-
-// expectReconciled waits for the controller's line about the ConfigMap and quotes
-// it.
-func (q *quickstart) expectReconciled(ctx context.Context, r *report, m *realfleet.Member, configMap string) error {
-	beginning := reconciledLine(m, configMap)
-	line, err := q.expect(ctx, r, q.controller.stdout, fmt.Sprintf("the line “%s …”", beginning),
-		func(line string) bool { return strings.HasPrefix(line, beginning) })
-	if err == nil {
-		r.Quote("%s", line)
-	}
-	return err
-}
-
-// expectLogged waits for the controller's log line about the cluster and quotes
-// it.
-func (q *quickstart) expectLogged(ctx context.Context, r *report, m *realfleet.Member, message string, fields ...string) error {
-	description := fmt.Sprintf("the log line “%s” for %s", message, clusterName(m))
-	line, err := q.expect(ctx, r, q.controller.stderr, description, logs(message, clusterName(m)))
-	if err == nil {
-		r.Quote("%s", shorten(line, append([]string{"cluster"}, fields...)...))
-	}
-	return err
-}
-
-// expectUntouched verifies that each cluster was engaged once, and not disengaged
-// since, and that its connection was switched only as expected.
-func (q *quickstart) expectUntouched(members ...*realfleet.Member) error {
-	for _, m := range members {
-		for message, want := range map[string]int{engaged: 1, disengaged: 0, switched: q.switches[clusterName(m)]} {
-			if lines := q.controller.stderr.Matching(logs(message, clusterName(m))); len(lines) != want {
-				return fmt.Errorf("expected the log line “%s” for %s %d times, found it %d times",
-					message, clusterName(m), want, len(lines))
-			}
-		}
-	}
-	return nil
+	q.mu.Unlock()
+	return m, m.AllowIdentity(ctx)
 }

@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -27,21 +28,44 @@ type step struct {
 	do          func(ctx context.Context, r *report) error
 }
 
+// updates is how often each entry is updated.
+const updates = 10
+
 func (q *quickstart) steps() []step {
-	return []step{
+	words := q.source.terms()
+	entry, place := words.entry, "the "+words.place
+	_, isHub := q.source.(*hub)
+
+	steps := []step{
 		{"Preparing kube-apiserver and etcd", "kube-apiserver and etcd are ready", q.prepare},
-		{"Building a controller and a credential plugin", "A controller and a credential plugin are built", q.build},
-		{"Starting a hub and two clusters", "A hub and two clusters are running: europe and america", q.startClusters},
-		{"Adding both clusters to the hub", "Both clusters have a ClusterProfile in the hub", q.addMembers},
+		{"Building the programs", "The programs are built", q.build},
+		{"Starting " + words.clusters, capitalized(words.clusters) + " are running: europe and america", q.startClusters},
+		{"Adding both clusters to " + place, "Both clusters have a " + entry + " in " + place, q.addMembers},
 		{"Starting the controller", "The controller reconciles the ConfigMaps of both", q.startController},
 		{"Adding a third cluster, asia", "The running controller also reconciles a third cluster, asia", q.addCluster},
+		{"Cutting off asia", "asia was unreachable, which did not affect the other clusters", q.cutOff},
+		{"Giving america a wrong address", "america's new address does not respond, its connection is kept", q.breakAccess},
 		{"Replacing america's token", "america has a new token, the old one is revoked", q.replaceToken},
-		{"Sending heartbeats", "Heartbeats caused no reconnects", q.sendHeartbeats},
-		{"Deleting the first of two profiles of asia", "asia's first profile is deleted, its cluster goes on with the second", q.deleteFirstProfile},
-		{"Removing europe", "europe is disengaged, the other clusters are not affected", q.removeCluster},
-		{"Searching for leaked tokens", "The controller's output and the profiles contain no token", q.searchTokens},
+		{
+			fmt.Sprintf("Updating each %s %d times", entry, updates),
+			fmt.Sprintf("%d updates of each %s caused no reconnects", updates, entry), q.touch,
+		},
 	}
+	leaks := "The controller's output contains no token"
+	if isHub {
+		steps = append(steps, step{
+			"Deleting the first of two profiles of asia",
+			"asia's first profile is deleted, its cluster goes on with the second", q.deleteFirstProfile,
+		})
+		leaks = "The controller's output and the profiles contain no token"
+	}
+	return append(steps,
+		step{"Removing europe", "europe is disengaged, the other clusters are not affected", q.removeCluster},
+		step{"Searching for leaked tokens", leaks, q.searchTokens},
+	)
 }
+
+func capitalized(text string) string { return strings.ToUpper(text[:1]) + text[1:] }
 
 // prepare finds or builds the programs of a control plane.
 func (q *quickstart) prepare(ctx context.Context, r *report) error {
@@ -53,12 +77,6 @@ func (q *quickstart) prepare(ctx context.Context, r *report) error {
 	if err != nil {
 		return fmt.Errorf("the quickstart must run in Rollcall's source tree: %w", err)
 	}
-	// The CRD of the same version as the Go types.
-	inventoryAPI, err := moduleDir(ctx, r, q.root, "sigs.k8s.io/cluster-inventory-api")
-	if err != nil {
-		return err
-	}
-	q.crd = filepath.Join(inventoryAPI, "config", "crd", "bases", "multicluster.x-k8s.io_clusterprofiles.yaml")
 	q.assets, err = goTool(ctx, r, filepath.Join(q.root, "hack", "controlplane"), "run", "-mod=readonly", "-buildvcs=false", ".")
 	r.Quote("%s", q.assets)
 	return err
@@ -71,6 +89,7 @@ func moduleDir(ctx context.Context, r *report, dir, module string) (string, erro
 // build builds the programs.
 func (q *quickstart) build(ctx context.Context, r *report) error {
 	q.bin = filepath.Join(q.root, "bin")
+	programs := q.source.terms().programs
 	arguments := append([]string{"build", "-o", q.bin + string(filepath.Separator)}, programs...)
 	for _, program := range programs {
 		r.Quote("%s", program)
@@ -79,19 +98,13 @@ func (q *quickstart) build(ctx context.Context, r *report) error {
 	return err
 }
 
-// startClusters starts three control planes concurrently.
+// startClusters starts the control planes concurrently.
 func (q *quickstart) startClusters(ctx context.Context, r *report) (err error) {
 	if q.dir, err = os.MkdirTemp("", "rollcall-quickstart-"); err != nil {
 		return err
 	}
 	group, ctx := errgroup.WithContext(ctx)
-	group.Go(func() error {
-		cp, err := q.startControlPlane(ctx, "hub")
-		if err == nil {
-			q.hub, err = realfleet.NewHub(ctx, cp, q.crd)
-		}
-		return err
-	})
+	group.Go(func() error { return q.source.setUp(ctx, r, q) })
 	group.Go(func() (err error) {
 		q.europe, err = q.startMember(ctx, "europe")
 		return err
@@ -104,33 +117,55 @@ func (q *quickstart) startClusters(ctx context.Context, r *report) (err error) {
 		return err
 	}
 	r.Explain("Each is a kube-apiserver with its own etcd. europe and america have a service account")
-	r.Explain("that can only read ConfigMaps.")
+	r.Explain("that can only read ConfigMaps, and the UID of the cluster.")
 	return nil
 }
 
-// addMembers creates the ClusterProfiles of the first two members.
+// addMembers adds the first two members.
 func (q *quickstart) addMembers(ctx context.Context, r *report) error {
-	r.Explain("A ClusterProfile (KEP-4322) has the cluster's server and its access provider. The token is")
-	r.Explain("in a Secret that only the plugin can read, and is sent to no other server.")
+	for _, line := range q.source.terms().explanation {
+		r.Explain("%s", line)
+	}
 	for _, m := range []*realfleet.Member{q.europe, q.america} {
 		if err := m.CreateConfigMap(ctx, "first"); err != nil {
 			return err
 		}
-		if err := q.hub.AddMember(ctx, m); err != nil {
+		if err := q.add(ctx, r, m); err != nil {
 			return err
 		}
-		r.Quote("ClusterProfile %s: https://%s by %s", clusterName(m), m.Network.Addr(), realfleet.AccessProvider)
 	}
 	return nil
 }
 
-// startController starts the controller and waits until it reconciles both members.
-func (q *quickstart) startController(ctx context.Context, r *report) (err error) {
-	q.controller, q.hubTokens, err = startController(ctx, q.hub, q.bin, q.dir)
+// add adds the member to the source.
+func (q *quickstart) add(ctx context.Context, r *report, m *realfleet.Member) error {
+	entry, err := q.source.add(ctx, m)
 	if err != nil {
 		return err
 	}
-	r.Explain("It is configured only for the hub, where it can only read ClusterProfiles:")
+	r.Quote("%s: %s", entry, m.Server())
+	q.added = append(q.added, m)
+	return nil
+}
+
+// remove removes the member from the source.
+func (q *quickstart) remove(ctx context.Context, m *realfleet.Member) error {
+	q.added = slices.DeleteFunc(q.added, func(added *realfleet.Member) bool { return added == m })
+	return q.source.remove(ctx, m)
+}
+
+// startController starts the controller and waits until it reconciles both members.
+func (q *quickstart) startController(ctx context.Context, r *report) (err error) {
+	if q.flags, q.tokens, err = q.source.flags(ctx); err != nil {
+		return err
+	}
+	// The highest verbosity, to verify that no token is ever logged.
+	flags := append([]string{"--zap-log-level=10", "--v=10"}, q.flags...)
+	q.controller, err = startProcess("controller", q.dir, q.program(), flags...)
+	if err != nil {
+		return err
+	}
+	r.Explain("%s", q.source.terms().permissions)
 	for _, m := range []*realfleet.Member{q.europe, q.america} {
 		if err := q.expectLogged(ctx, r, m, engaged, "accessProvider"); err != nil {
 			return err
@@ -142,7 +177,7 @@ func (q *quickstart) startController(ctx context.Context, r *report) (err error)
 	return nil
 }
 
-// addCluster starts a member and creates its ClusterProfile.
+// addCluster starts a member and adds it.
 func (q *quickstart) addCluster(ctx context.Context, r *report) (err error) {
 	r.Now("starting it")
 	if q.asia, err = q.startMember(ctx, "asia"); err != nil {
@@ -152,7 +187,7 @@ func (q *quickstart) addCluster(ctx context.Context, r *report) (err error) {
 		return err
 	}
 	added := time.Now()
-	if err := q.hub.AddMember(ctx, q.asia); err != nil {
+	if err := q.add(ctx, r, q.asia); err != nil {
 		return err
 	}
 	if err := q.expectLogged(ctx, r, q.asia, engaged, "accessProvider"); err != nil {
@@ -161,8 +196,59 @@ func (q *quickstart) addCluster(ctx context.Context, r *report) (err error) {
 	if err := q.expectReconciled(ctx, r, q.asia, "first"); err != nil {
 		return err
 	}
-	r.Explain("From its ClusterProfile to its first reconcile: %v.", time.Since(added).Round(10*time.Millisecond))
+	r.Explain("From its %s to its first reconcile: %v.", q.source.terms().entry, time.Since(added).Round(10*time.Millisecond))
 	return nil
+}
+
+// cutOff makes a member unreachable for a moment.
+func (q *quickstart) cutOff(ctx context.Context, r *report) error {
+	const configMap = "during-the-outage"
+	m := q.asia
+	m.Network.SetDown(true)
+	for _, m := range []*realfleet.Member{q.asia, q.europe, q.america} {
+		if err := m.CreateConfigMap(ctx, configMap); err != nil {
+			return err
+		}
+	}
+	for _, m := range []*realfleet.Member{q.europe, q.america} {
+		if err := q.expectReconciled(ctx, r, m, configMap); err != nil {
+			return err
+		}
+	}
+	if unexpected := q.reconciledLine(m, configMap); q.controller.stdout.Contains(unexpected) {
+		return fmt.Errorf("unexpected line “%s …”: the cluster is unreachable", unexpected)
+	}
+	m.Network.SetDown(false)
+	r.Explain("When it responds again, it catches up:")
+	if err := q.expectReconciled(ctx, r, m, configMap); err != nil {
+		return err
+	}
+	return q.expectUntouched(q.europe, q.america, q.asia)
+}
+
+// breakAccess gives a member an address at which nothing listens, and then its own one
+// again.
+func (q *quickstart) breakAccess(ctx context.Context, r *report) error {
+	m := q.america
+	nowhere, err := m.NewNetwork()
+	if err != nil {
+		return err
+	}
+	nowhere.Close()
+	if err := q.source.setAccess(ctx, m, "https://"+nowhere.Addr()); err != nil {
+		return err
+	}
+	if err := q.expectLogged(ctx, r, m, kept, "error"); err != nil {
+		return err
+	}
+	if err := m.CreateConfigMap(ctx, "after-the-wrong-address"); err != nil {
+		return err
+	}
+	if err := q.expectReconciled(ctx, r, m, "after-the-wrong-address"); err != nil {
+		return err
+	}
+	r.Explain("It is retried with backoff, and used when it works. Here, the old address is put back.")
+	return errors.Join(q.source.setAccess(ctx, m, m.Server()), q.expectUntouched(m))
 }
 
 // replaceToken replaces a member's token and revokes the old one. Open watches
@@ -174,10 +260,16 @@ func (q *quickstart) replaceToken(ctx context.Context, r *report) error {
 	if err := m.ReplaceToken(ctx); err != nil {
 		return err
 	}
-	if err := q.hub.PutToken(ctx, m); err != nil {
+	if err := q.source.setAccess(ctx, m, m.Server()); err != nil {
 		return err
 	}
-	q.revoked = append(q.revoked, old)
+	q.tokens = append(q.tokens, old)
+	if q.source.terms().switches {
+		q.switches[q.source.clusterName(m)]++
+		if err := q.expectLogged(ctx, r, m, switched); err != nil {
+			return err
+		}
+	}
 	if err := q.revoke(ctx, r, m, old, oldSecret); err != nil {
 		return err
 	}
@@ -192,7 +284,7 @@ func (q *quickstart) replaceToken(ctx context.Context, r *report) error {
 		return err
 	}
 	r.Explain("The controller reconnected with the new token. “%s” was logged only once", engaged)
-	r.Explain("for %s: its caches and watches continued.", clusterName(m))
+	r.Explain("for %s: its caches and watches continued.", q.source.clusterName(m))
 	return nil
 }
 
@@ -217,83 +309,35 @@ func (q *quickstart) revoke(ctx context.Context, r *report, m *realfleet.Member,
 	return nil
 }
 
-// sendHeartbeats updates all profiles in ways that do not affect a connection.
-func (q *quickstart) sendHeartbeats(ctx context.Context, r *report) error {
-	const heartbeats = 10
+// touch updates all entries in ways that do not affect a connection.
+func (q *quickstart) touch(ctx context.Context, r *report) error {
 	members := []*realfleet.Member{q.europe, q.america, q.asia}
-	for range heartbeats {
+	for range updates {
 		for _, m := range members {
-			if err := q.hub.Heartbeat(ctx, m); err != nil {
+			if err := q.source.touch(ctx, m); err != nil {
 				return err
 			}
 		}
 	}
 	for _, m := range members {
-		if err := m.CreateConfigMap(ctx, "after-the-heartbeats"); err != nil {
+		if err := m.CreateConfigMap(ctx, "after-the-updates"); err != nil {
 			return err
 		}
-		if err := q.expectReconciled(ctx, r, m, "after-the-heartbeats"); err != nil {
+		if err := q.expectReconciled(ctx, r, m, "after-the-updates"); err != nil {
 			return err
 		}
 	}
-	r.Explain("Each profile was updated %d times. No cluster was engaged again.", heartbeats)
+	r.Explain("%s", q.source.terms().touched)
 	return q.expectUntouched(members...)
 }
 
-// deleteFirstProfile creates a second profile for a member, in another namespace and
-// with another address and token, and deletes the first one.
-func (q *quickstart) deleteFirstProfile(ctx context.Context, r *report) error {
-	first := q.asia
-	second, err := first.Again(ctx, realfleet.SecondNamespace)
-	if err != nil {
-		return err
-	}
-	q.mu.Lock()
-	q.members = append(q.members, second)
-	q.mu.Unlock()
-	if err := q.hub.AddMember(ctx, second); err != nil {
-		return err
-	}
-	r.Explain("A second profile is not a second cluster:")
-	if err := q.expectLogged(ctx, r, second, duplicate, "other"); err != nil {
-		return err
-	}
-	lists := q.controller.stderr.Matching(listsConfigMaps(first, second))
-	if len(lists) == 0 {
-		return fmt.Errorf("found no list of the ConfigMaps of %s in the log, not even the first", first.Name)
-	}
-
-	r.Explain("It has another address and token, and takes over when the first one is deleted:")
-	if err := q.hub.DeleteProfile(ctx, first); err != nil {
-		return err
-	}
-	for _, message := range []string{tookOver, switched} {
-		if err := q.expectLogged(ctx, r, first, message, "server"); err != nil {
-			return err
-		}
-	}
-	first.Network.Close()
-	if err := first.CreateConfigMap(ctx, "after-the-first-profile"); err != nil {
-		return err
-	}
-	if err := q.expectReconciled(ctx, r, first, "after-the-first-profile"); err != nil {
-		return err
-	}
-	if more := q.controller.stderr.Matching(listsConfigMaps(first, second))[len(lists):]; len(more) > 0 {
-		return fmt.Errorf("expected no more lists of the ConfigMaps of %s, found %q", first.Name, more)
-	}
-	r.Explain("Its log has all requests, and no more lists of ConfigMaps: cache and watch continued.")
-	q.switches[clusterName(first)] = 1
-	return q.expectUntouched(first)
-}
-
-// removeCluster deletes a profile. The hub's watch delivers the deletion after the
-// heartbeats, so their effects are known by then.
+// removeCluster removes a member. The removal arrives after the updates, so their
+// effects are known by then.
 func (q *quickstart) removeCluster(ctx context.Context, r *report) error {
 	if err := q.expectUntouched(q.europe); err != nil {
 		return err
 	}
-	if err := q.hub.DeleteProfile(ctx, q.europe); err != nil {
+	if err := q.remove(ctx, q.europe); err != nil {
 		return err
 	}
 	if err := q.expectLogged(ctx, r, q.europe, disengaged); err != nil {
@@ -309,38 +353,10 @@ func (q *quickstart) removeCluster(ctx context.Context, r *report) error {
 			return err
 		}
 	}
-	unexpected := reconciledLine(q.europe, "after-europe-left")
+	unexpected := q.reconciledLine(q.europe, "after-europe-left")
 	if q.controller.stdout.Contains(unexpected) {
 		return fmt.Errorf("unexpected line “%s …”: the cluster was removed", unexpected)
 	}
 	r.Explain("The controller ignored the ConfigMap created in europe after that.")
 	return q.expectUntouched(q.america, q.asia)
-}
-
-// searchTokens searches for all tokens in the controller's output and the profiles.
-func (q *quickstart) searchTokens(ctx context.Context, r *report) error {
-	if err := q.controller.Running(); err != nil {
-		return err
-	}
-	profiles, err := q.hub.Profiles(ctx)
-	if err != nil {
-		return err
-	}
-	tokens := append(append([]string(nil), q.hubTokens...), q.revoked...)
-	for _, m := range q.members {
-		tokens = append(tokens, m.Token)
-	}
-	for i, token := range tokens {
-		for _, trace := range tracesOf(token) {
-			switch {
-			case q.controller.stdout.Contains(trace), q.controller.stderr.Contains(trace):
-				return fmt.Errorf("found token %d in the controller's output", i)
-			case strings.Contains(profiles, trace):
-				return fmt.Errorf("found token %d in a ClusterProfile", i)
-			}
-		}
-	}
-	r.Explain("Searched for %d tokens in %d lines, logged at the highest verbosity.", len(tokens),
-		q.controller.stdout.Len()+q.controller.stderr.Len())
-	return nil
 }

@@ -5,6 +5,8 @@
 // program would need, too, is not here but in the packages of the library.
 package cli
 
+//go:generate go run ../../hack/clidocs ../../docs/cli
+
 import (
 	"context"
 	"fmt"
@@ -61,10 +63,11 @@ func New(terminal *command.Terminal) *cobra.Command {
 		Long: `mc-credential works with the ClusterProfiles of a hub (KEP-4322) and the credential plugins that open their clusters (KEP-5339).
 
 Exit codes: 0 all well, 1 something failed, 2 wrong flags or arguments.`,
-		SilenceErrors: true,
-		SilenceUsage:  true,
-		Args:          noCommand,
-		RunE:          func(c *cobra.Command, _ []string) error { return c.Help() },
+		SilenceErrors:              true,
+		SuggestionsMinimumDistance: 2,
+		SilenceUsage:               true,
+		Args:                       noCommand,
+		RunE:                       func(c *cobra.Command, _ []string) error { return c.Help() },
 		PersistentPreRun: func(c *cobra.Command, _ []string) {
 			c.SetContext(withLogger(c.Context(), terminal, verbose))
 		},
@@ -113,7 +116,7 @@ func noCommand(c *cobra.Command, args []string) error {
 	}
 	suggestion := ""
 	if similar := c.SuggestionsFor(args[0]); len(similar) > 0 {
-		suggestion = fmt.Sprintf(", did you mean %q?", similar[0])
+		suggestion = fmt.Sprintf(" (did you mean %q?)", similar[0])
 	}
 	return command.Usagef("unknown command %q%s: see '%s --help'", args[0], suggestion, c.CommandPath())
 }

@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -14,9 +15,11 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/apimachinery/pkg/util/yaml"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
@@ -141,6 +144,28 @@ func (cp *ControlPlane) Create(ctx context.Context, objects ...client.Object) er
 	return nil
 }
 
+// CreateFromFile creates the objects of a YAML file.
+func (cp *ControlPlane) CreateFromFile(ctx context.Context, path string) error {
+	file, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	defer file.Close()
+	decoder := yaml.NewYAMLOrJSONDecoder(file, 4096)
+	for {
+		object := &unstructured.Unstructured{}
+		switch err := decoder.Decode(object); {
+		case errors.Is(err, io.EOF):
+			return nil
+		case err != nil:
+			return fmt.Errorf("%s: %w", path, err)
+		}
+		if err := cp.Create(ctx, object); err != nil {
+			return err
+		}
+	}
+}
+
 // NewNetwork returns a forwarder to the API server.
 func (cp *ControlPlane) NewNetwork() (*Forwarder, error) {
 	server, err := url.Parse(cp.Config.Host)
@@ -152,15 +177,19 @@ func (cp *ControlPlane) NewNetwork() (*Forwarder, error) {
 
 // WriteKubeconfig writes a kubeconfig with the token, readable only by the user.
 func (cp *ControlPlane) WriteKubeconfig(path, token string) error {
+	return clientcmd.WriteToFile(*cp.kubeconfig(cp.Config.Host, token), path)
+}
+
+func (cp *ControlPlane) kubeconfig(server, token string) *clientcmdapi.Config {
 	kubeconfig := clientcmdapi.NewConfig()
 	kubeconfig.Clusters[cp.Name] = &clientcmdapi.Cluster{
-		Server:                   cp.Config.Host,
+		Server:                   server,
 		CertificateAuthorityData: cp.Config.CAData,
 	}
 	kubeconfig.AuthInfos[cp.Name] = &clientcmdapi.AuthInfo{Token: token}
 	kubeconfig.Contexts[cp.Name] = &clientcmdapi.Context{Cluster: cp.Name, AuthInfo: cp.Name}
 	kubeconfig.CurrentContext = cp.Name
-	return clientcmd.WriteToFile(*kubeconfig, path)
+	return kubeconfig
 }
 
 // StopAPIServer stops only the API server.

@@ -110,7 +110,6 @@ func (h *Hub) AddMember(ctx context.Context, m *Member) error {
 	if err := h.Client.Status().Update(ctx, profile); err != nil {
 		return fmt.Errorf("updating the status of ClusterProfile %s: %w", profile.Name, err)
 	}
-	m.HasProfile = true
 	return nil
 }
 
@@ -124,13 +123,11 @@ func secretOf(m *Member) *corev1.Secret {
 			corev1.ServiceAccountRootCAKey: m.Config.CAData,
 		},
 	}
-	secret.Annotations = map[string]string{tokensecret.AnnotationServer: m.server()}
+	secret.Annotations = map[string]string{tokensecret.AnnotationServer: m.Server()}
 	return secret
 }
 
 func (m *Member) secretName() string { return m.Namespace + "-" + m.Name }
-
-func (m *Member) server() string { return "https://" + m.Network.Addr() }
 
 // profileOf returns the member's ClusterProfile (KEP-4322). It names the access
 // provider and has the config for the plugin (KEP-5339), but no secret.
@@ -166,7 +163,7 @@ func profileOf(m *Member) (*inventory.Profile, error) {
 			AccessProviders: []inventory.AccessProvider{{
 				Name: AccessProvider,
 				Cluster: clientcmdv1.Cluster{
-					Server:                   m.server(),
+					Server:                   m.Server(),
 					CertificateAuthorityData: m.Config.CAData,
 					Extensions: []clientcmdv1.NamedExtension{{
 						Name:      "client.authentication.k8s.io/exec",
@@ -186,6 +183,23 @@ func (h *Hub) PutToken(ctx context.Context, m *Member) error {
 	return h.Client.Patch(ctx, secret, client.MergeFrom(before))
 }
 
+// PutServer replaces the URL of the member's server in the hub: in its profile, and in
+// its Secret, so that the plugin gives out the token for it.
+func (h *Hub) PutServer(ctx context.Context, m *Member, server string) error {
+	secret := &corev1.Secret{ObjectMeta: named(TokenNamespace, m.secretName())}
+	before := secret.DeepCopy()
+	secret.Annotations = map[string]string{tokensecret.AnnotationServer: server}
+	if err := h.Client.Patch(ctx, secret, client.MergeFrom(before)); err != nil {
+		return err
+	}
+	profile := &inventory.Profile{}
+	if err := h.Client.Get(ctx, client.ObjectKey{Namespace: m.Namespace, Name: m.Name}, profile); err != nil {
+		return err
+	}
+	profile.Status.AccessProviders[0].Cluster.Server = server
+	return h.Client.Status().Update(ctx, profile)
+}
+
 // Heartbeat updates the status of the member's profile, as cluster managers do.
 func (h *Hub) Heartbeat(ctx context.Context, m *Member) error {
 	profile := &inventory.Profile{}
@@ -200,7 +214,6 @@ func (h *Hub) Heartbeat(ctx context.Context, m *Member) error {
 
 // DeleteProfile deletes the member's ClusterProfile.
 func (h *Hub) DeleteProfile(ctx context.Context, m *Member) error {
-	m.HasProfile = false
 	return h.Client.Delete(ctx, &inventory.Profile{ObjectMeta: named(m.Namespace, m.Name)})
 }
 

@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
 )
 
 // memberNamespace has the controller's service account in a member.
@@ -24,8 +25,6 @@ type Member struct {
 	Network   *Forwarder // between the controller and the cluster
 	id        string     // the cluster's ID (KEP-2149)
 	account   *corev1.ServiceAccount
-
-	HasProfile bool // has a ClusterProfile in the hub
 
 	Token       string         // the current token
 	BoundSecret *corev1.Secret // deleting it revokes the current token
@@ -64,6 +63,22 @@ func NewMember(ctx context.Context, cp *ControlPlane) (*Member, error) {
 	return m, m.connect(ctx)
 }
 
+// AllowIdentity lets the controller get the namespace kube-system, whose UID identifies
+// the cluster.
+func (m *Member) AllowIdentity(ctx context.Context) error {
+	role := &rbacv1.ClusterRole{
+		ObjectMeta: metav1.ObjectMeta{Name: "cluster-identity-reader"},
+		Rules: []rbacv1.PolicyRule{
+			{APIGroups: []string{""}, Resources: []string{"namespaces"}, ResourceNames: []string{metav1.NamespaceSystem}, Verbs: []string{"get"}},
+		},
+	}
+	return m.Create(ctx, role, &rbacv1.ClusterRoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: "controller-reads-cluster-identity"},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role.Name},
+		Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: m.account.Namespace, Name: m.account.Name}},
+	})
+}
+
 // connect issues a token and opens an address of its own.
 func (m *Member) connect(ctx context.Context) error {
 	if err := m.ReplaceToken(ctx); err != nil {
@@ -72,6 +87,14 @@ func (m *Member) connect(ctx context.Context) error {
 	var err error
 	m.Network, err = m.NewNetwork()
 	return err
+}
+
+// Server is the URL of the member's server behind its Network.
+func (m *Member) Server() string { return "https://" + m.Network.Addr() }
+
+// TokenKubeconfig returns a kubeconfig with the current token and the URL of a server.
+func (m *Member) TokenKubeconfig(server string) ([]byte, error) {
+	return clientcmd.Write(*m.kubeconfig(server, m.Token))
 }
 
 // Again returns the same cluster for another ClusterProfile, in another namespace. It

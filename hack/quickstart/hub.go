@@ -1,0 +1,167 @@
+// Copyright The Rollcall Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	corev1 "k8s.io/api/core/v1"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+
+	"github.com/rollcall-dev/rollcall/internal/realfleet"
+	"github.com/rollcall-dev/rollcall/pkg/credentials/providerfile"
+)
+
+// pluginProgram is the credential plugin of the hub.
+const pluginProgram = "mc-credential-token-secret"
+
+// hub has a ClusterProfile for each member, and the tokens for a credential plugin.
+type hub struct {
+	*realfleet.Hub
+	bin, dir string
+}
+
+func (h *hub) terms() terms {
+	return terms{
+		clusters: "a hub and two clusters",
+		place:    "hub",
+		entry:    "ClusterProfile",
+		explanation: []string{
+			"A ClusterProfile (KEP-4322) has the cluster's server and its access provider. The token is",
+			"in a Secret that only the plugin can read, and is sent to no other server.",
+		},
+		touched:     "The updates were heartbeats: they changed only times in the status.",
+		permissions: "It is configured only for the hub, where it can only read ClusterProfiles:",
+		programs:    []string{"./examples/cluster-inventory-api", "./plugins/token-secret/cmd/" + pluginProgram},
+	}
+}
+
+func (h *hub) setUp(ctx context.Context, r *report, q *quickstart) error {
+	h.bin, h.dir = q.bin, q.dir
+	// The CRD of the same version as the Go types.
+	inventoryAPI, err := moduleDir(ctx, r, q.root, "sigs.k8s.io/cluster-inventory-api")
+	if err != nil {
+		return err
+	}
+	crd := filepath.Join(inventoryAPI, "config", "crd", "bases", "multicluster.x-k8s.io_clusterprofiles.yaml")
+	cp, err := q.startControlPlane(ctx, "hub")
+	if err != nil {
+		return err
+	}
+	h.Hub, err = realfleet.NewHub(ctx, cp, crd)
+	return err
+}
+
+func (h *hub) flags(ctx context.Context) (flags, tokens []string, err error) {
+	controller, plugin := filepath.Join(h.dir, controllerKubeconfigName), filepath.Join(h.dir, "plugin.kubeconfig")
+	for path, account := range map[string]*corev1.ServiceAccount{controller: h.ControllerAccount, plugin: h.PluginAccount} {
+		token, err := h.IssueToken(ctx, account, nil)
+		if err != nil {
+			return nil, nil, err
+		}
+		if err := h.WriteKubeconfig(path, token); err != nil {
+			return nil, nil, err
+		}
+		tokens = append(tokens, token)
+	}
+	providerFile := filepath.Join(h.dir, "providers.json")
+	return []string{
+		"--kubeconfig=" + controller,
+		"--clusterprofile-provider-file=" + providerFile,
+		"--credential-plugin-dir=" + h.bin,
+		"--trusted-namespaces=" + realfleet.FleetNamespace + "," + realfleet.SecondNamespace,
+	}, tokens, writeProviderFile(providerFile, plugin)
+}
+
+// writeProviderFile writes the provider file (KEP-5339), which names the plugin
+// for the access provider of the profiles.
+func writeProviderFile(path, pluginKubeconfig string) error {
+	file, err := json.MarshalIndent(providerfile.File{
+		Providers: []providerfile.Provider{{
+			Name: realfleet.AccessProvider,
+			ExecConfig: &clientcmdapi.ExecConfig{
+				APIVersion:         "client.authentication.k8s.io/v1",
+				Command:            pluginProgram,
+				Args:               []string{"--kubeconfig=" + pluginKubeconfig, "--namespace=" + realfleet.TokenNamespace},
+				ProvideClusterInfo: true,
+			},
+		}},
+	}, "", "  ")
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(path, file, 0o600)
+}
+
+func (h *hub) clusterName(m *realfleet.Member) string { return m.Namespace + "/" + m.Name }
+
+func (h *hub) add(ctx context.Context, m *realfleet.Member) (string, error) {
+	return "ClusterProfile " + h.clusterName(m), h.AddMember(ctx, m)
+}
+
+func (h *hub) setAccess(ctx context.Context, m *realfleet.Member, server string) error {
+	if err := h.PutToken(ctx, m); err != nil {
+		return err
+	}
+	return h.PutServer(ctx, m, server)
+}
+
+func (h *hub) touch(ctx context.Context, m *realfleet.Member) error { return h.Heartbeat(ctx, m) }
+
+func (h *hub) remove(ctx context.Context, m *realfleet.Member) error { return h.DeleteProfile(ctx, m) }
+
+func (h *hub) look() string {
+	return "kubectl --kubeconfig " + h.Kubeconfig + " get clusterprofiles -A"
+}
+
+// deleteFirstProfile creates a second profile for a member, in another namespace and
+// with another address and token, and deletes the first one.
+func (q *quickstart) deleteFirstProfile(ctx context.Context, r *report) error {
+	first := q.asia
+	second, err := first.Again(ctx, realfleet.SecondNamespace)
+	if err != nil {
+		return err
+	}
+	q.mu.Lock()
+	q.members = append(q.members, second)
+	q.mu.Unlock()
+	if err := q.add(ctx, r, second); err != nil {
+		return err
+	}
+	r.Explain("A second profile is not a second cluster:")
+	if err := q.expectLogged(ctx, r, second, duplicate, "other"); err != nil {
+		return err
+	}
+	lists := q.controller.stderr.Matching(listsConfigMaps(first, second))
+	if len(lists) == 0 {
+		return fmt.Errorf("found no list of the ConfigMaps of %s in the log, not even the first", first.Name)
+	}
+
+	r.Explain("It has another address and token, and takes over when the first one is deleted:")
+	if err := q.remove(ctx, first); err != nil {
+		return err
+	}
+	for _, message := range []string{tookOver, switched} {
+		if err := q.expectLogged(ctx, r, first, message, "server"); err != nil {
+			return err
+		}
+	}
+	first.Network.Close()
+	if err := first.CreateConfigMap(ctx, "after-the-first-profile"); err != nil {
+		return err
+	}
+	if err := q.expectReconciled(ctx, r, first, "after-the-first-profile"); err != nil {
+		return err
+	}
+	if more := q.controller.stderr.Matching(listsConfigMaps(first, second))[len(lists):]; len(more) > 0 {
+		return fmt.Errorf("expected no more lists of the ConfigMaps of %s, found %q", first.Name, more)
+	}
+	r.Explain("Its log has all requests, and no more lists of ConfigMaps: cache and watch continued.")
+	q.switches[q.source.clusterName(first)]++
+	return q.expectUntouched(first)
+}
