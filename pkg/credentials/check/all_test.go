@@ -6,6 +6,7 @@ package check_test
 import (
 	"context"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -13,20 +14,37 @@ import (
 
 	"github.com/rollcall-dev/rollcall/pkg/credentials"
 	"github.com/rollcall-dev/rollcall/pkg/credentials/check"
+	"github.com/rollcall-dev/rollcall/pkg/credentials/plugin"
+	"github.com/rollcall-dev/rollcall/pkg/credentials/providerfile"
 	"github.com/rollcall-dev/rollcall/pkg/inventory"
 )
 
+// hangingPlugin prints the token, or hangs if the config of the cluster asks for it.
+type hangingPlugin struct{}
+
+func (hangingPlugin) Name() string    { return "hanging" }
+func (hangingPlugin) Version() string { return "v1.0.0" }
+
+func (hangingPlugin) Credential(ctx context.Context, request plugin.Request) (*plugin.Credential, error) {
+	if strings.Contains(string(request.Cluster.Config), "hang") {
+		<-ctx.Done()
+		return nil, ctx.Err()
+	}
+	return &plugin.Credential{Token: token, Expiry: time.Now().Add(time.Hour)}, nil
+}
+
 // Of 200 profiles, the plugin of ten hangs and the server of ten others. All have one
-// provider, and their plugins are processes of their own.
+// provider, and each has a plugin run of its own.
 func TestAllTakesAsLongAsOne(t *testing.T) {
 	g := NewWithT(t)
 	const limit = 8 * time.Second
-	provider := scriptPlugin(t, `case "$KUBERNETES_EXEC_INFO" in *hang*) exec sleep 600;; esac`,
-		"echo '"+credentialOf(token, time.Now().Add(time.Hour))+"'")
+	provider := providerfile.Provider{Name: "script", Rollcall: providerfile.Extensions{InProcess: "hanging"}}
 	good := newAPIServer(t, &apiServer{user: "jane"}, nil)
 	hanging := newAPIServer(t, &apiServer{override: hang}, nil)
 	options := check.Options{Timeout: limit}
-	options.Method = newResolver(t, credentials.Options{MaxConcurrentRuns: check.ConcurrentRuns(options)}, provider)
+	options.Method = newResolver(t, credentials.Options{
+		MaxConcurrentRuns: check.ConcurrentRuns(options), Plugins: []func() plugin.Plugin{func() plugin.Plugin { return hangingPlugin{} }},
+	}, provider)
 	var profiles []*inventory.Profile
 	for i := range 200 {
 		config := fmt.Sprintf(`{"cluster":"c%d"}`, i)
