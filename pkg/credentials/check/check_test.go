@@ -17,11 +17,13 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"path/filepath"
 	"testing"
 	"time"
 
 	. "github.com/onsi/gomega"
 	"k8s.io/client-go/rest"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 	clientcmdv1 "k8s.io/client-go/tools/clientcmd/api/v1"
 
 	"github.com/rollcall-dev/rollcall/pkg/credentials"
@@ -347,4 +349,21 @@ func TestOtherMethods(t *testing.T) {
 			g.Expect(fmt.Sprint(report)).NotTo(Or(ContainSubstring("hunter2"), ContainSubstring(token)))
 		})
 	}
+}
+
+// client-go does not end a plugin with the context. The check ends all the same.
+func TestPluginOfClientGo(t *testing.T) {
+	g := NewWithT(t)
+	server := newAPIServer(t, &apiServer{user: "jane"}, nil)
+	dir := t.TempDir()
+	release, ended := filepath.Join(dir, "release"), filepath.Join(dir, "ended")
+	hanging := scriptPlugin(t, `while [ -d "`+dir+`" ] && [ ! -e "`+release+`" ]; do sleep 0.05; done; : > "`+ended+`"; exit 1`).ExecConfig
+	hanging.InteractiveMode = clientcmdapi.NeverExecInteractiveMode
+	config := rest.Config{Host: server.URL, ExecProvider: hanging, TLSClientConfig: rest.TLSClientConfig{CAData: server.cluster().CertificateAuthorityData}}
+	start := time.Now()
+	report := check.Profile(t.Context(), profileOf("c1", clientcmdv1.Cluster{}), check.Options{Method: method{config}, Timeout: time.Second})
+	g.Expect(time.Since(start)).To(BeNumerically("<", 10*time.Second))
+	g.Expect(report.Step(check.StepIdentity).Cause).To(Equal(check.NoResponse))
+	g.Expect(os.WriteFile(release, nil, 0o600)).To(Succeed())
+	g.Eventually(ended).WithTimeout(10 * time.Second).Should(BeAnExistingFile())
 }

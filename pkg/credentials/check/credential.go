@@ -133,6 +133,8 @@ func credentialFound(info credentials.CredentialInfo) outcome {
 	switch {
 	case info.Kind == credentials.KindNone:
 		return skipped("the configuration has no credential, requests are anonymous")
+	case info.Kind == credentials.KindOfPlugin:
+		return skipped("client-go runs the plugin with the first request")
 	case info.Expiry.IsZero():
 		return succeeded(string(info.Kind) + ", no known expiry")
 	case !time.Now().Before(info.Expiry):

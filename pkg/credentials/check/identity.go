@@ -54,16 +54,49 @@ func newClient(access *credentials.Access) (*client, error) {
 
 // create creates a review of the resource, such as
 // "authentication.k8s.io/v1/selfsubjectreviews", and reads the answer into it.
-func (c *client) create(ctx context.Context, resource string, review runtime.Object) error {
-	return c.rest.Post().AbsPath("/apis/" + resource).MaxRetries(0).Body(review).Do(ctx).Into(review)
+func create[T any, R interface {
+	*T
+	runtime.Object
+}](ctx context.Context, c *client, resource string, review R) error {
+	type result struct {
+		answer R
+		err    error
+	}
+	done := make(chan result, 1)
+	// Some transports of configurations, such as with a plugin that client-go runs,
+	// do not end with the context. Then this goroutine outlives the check.
+	go func() {
+		answer := review.DeepCopyObject().(R)
+		err := c.rest.Post().AbsPath("/apis/" + resource).MaxRetries(0).Body(answer).Do(ctx).Into(answer)
+		done <- result{answer, err}
+	}()
+	var r result
+	select {
+	case r = <-done:
+	case <-ctx.Done():
+		timer := time.NewTimer(grace)
+		defer timer.Stop()
+		select {
+		case r = <-done:
+		case <-timer.C:
+			return ctx.Err()
+		}
+	}
+	if r.err == nil {
+		*review = *r.answer
+	}
+	return r.err
 }
+
+// grace is how long a request may take to return after its context has ended.
+const grace = 500 * time.Millisecond
 
 // identity is the step Identity. It reports whether reviews of permissions make sense.
 func (r *run) identity(client *client) bool {
 	start := time.Now()
 	review := &authenticationv1.SelfSubjectReview{}
 	review.SetGroupVersionKind(authenticationv1.SchemeGroupVersion.WithKind("SelfSubjectReview"))
-	err := client.create(r.ctx, "authentication.k8s.io/v1/selfsubjectreviews", review)
+	err := create(r.ctx, client, "authentication.k8s.io/v1/selfsubjectreviews", review)
 	o := identityOutcome(r.ctx, err, r.limit)
 	user := review.Status.UserInfo
 	switch {

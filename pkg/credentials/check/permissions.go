@@ -170,7 +170,7 @@ func reviewRules(ctx context.Context, client *client, needed []Permission, grant
 func rulesIn(ctx context.Context, client *client, namespace string) (*authorizationv1.SubjectRulesReviewStatus, error) {
 	review := &authorizationv1.SelfSubjectRulesReview{Spec: authorizationv1.SelfSubjectRulesReviewSpec{Namespace: namespace}}
 	review.SetGroupVersionKind(authorizationv1.SchemeGroupVersion.WithKind("SelfSubjectRulesReview"))
-	if err := client.create(ctx, "authorization.k8s.io/v1/selfsubjectrulesreviews", review); err != nil {
+	if err := create(ctx, client, "authorization.k8s.io/v1/selfsubjectrulesreviews", review); err != nil {
 		return nil, ctx.Err() // reviews of access may still work
 	}
 	return &review.Status, nil
@@ -230,6 +230,6 @@ func isAllowed(ctx context.Context, client *client, p Permission) (bool, error) 
 			Namespace: p.Namespace, Verb: p.Verb, Group: p.Group, Resource: resource, Subresource: sub, Name: p.Name,
 		}
 	}
-	err := client.create(ctx, "authorization.k8s.io/v1/selfsubjectaccessreviews", review)
+	err := create(ctx, client, "authorization.k8s.io/v1/selfsubjectaccessreviews", review)
 	return review.Status.Allowed, err
 }

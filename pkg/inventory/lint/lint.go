@@ -54,7 +54,7 @@ const (
 	// DroppedByV1alpha2: the profile has a field that v1alpha2 does not have.
 	DroppedByV1alpha2 Rule = "DroppedByV1alpha2"
 
-	// InvalidProfile: the profile violates the API in another way; see
+	// InvalidProfile: the profile violates the API otherwise; see
 	// inventory.Validate.
 	InvalidProfile Rule = "InvalidProfile"
 )
