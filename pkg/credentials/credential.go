@@ -21,6 +21,7 @@ import (
 // CredentialKind is what authenticates requests.
 type CredentialKind string
 
+// The kinds. A name and a password are Basic, and also a URL that contains them.
 const (
 	KindNone                CredentialKind = "None"
 	KindToken               CredentialKind = "Token"

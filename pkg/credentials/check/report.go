@@ -112,6 +112,7 @@ var stepNames = []StepName{StepProvider, StepPlugin, StepCredential, StepServer,
 // Status is the outcome of a step.
 type Status string
 
+// The outcomes.
 const (
 	OK      Status = "ok"
 	Failed  Status = "failed"

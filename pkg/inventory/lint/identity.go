@@ -46,11 +46,11 @@ func (l *linter) identities(profiles []*inventory.Profile) {
 			if len(same) < 2 || len(members) == 1 && all(same, inventory.MemberID) {
 				continue
 			}
-			if keys := fmt.Sprint(keysOf(same)); found[keys] {
+			keys := fmt.Sprint(keysOf(same))
+			if found[keys] {
 				continue
-			} else {
-				found[keys] = true
 			}
+			found[keys] = true
 			why := "have no common member ID"
 			if len(members) > 1 {
 				why = "have the different member IDs " + strings.Join(members, ", ")
