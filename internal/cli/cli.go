@@ -22,7 +22,9 @@ import (
 	"k8s.io/klog/v2"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
+	"github.com/rollcall-dev/rollcall/internal/cli/check"
 	"github.com/rollcall-dev/rollcall/internal/cli/command"
+	"github.com/rollcall-dev/rollcall/internal/cli/explain"
 	"github.com/rollcall-dev/rollcall/internal/cli/get"
 	"github.com/rollcall-dev/rollcall/internal/cli/list"
 	"github.com/rollcall-dev/rollcall/internal/cli/plugins"
@@ -79,6 +81,8 @@ Exit codes: 0 all well, 1 something failed, 2 wrong flags or arguments.`,
 	env.AddFlags(root.PersistentFlags())
 	root.PersistentFlags().BoolVarP(&verbose, "verbose", "v", false, "Print log lines on the standard error")
 	root.AddCommand(
+		check.New(env),
+		explain.New(env),
 		get.New(env),
 		list.New(env),
 		plugins.New(env),

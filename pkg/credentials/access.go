@@ -32,6 +32,7 @@ type backend interface {
 	config() *rest.Config
 	portable() *rest.Config
 	clone() backend
+	explain(e *Explanation)
 }
 
 // description is what an Access shows of its backend.

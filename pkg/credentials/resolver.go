@@ -146,30 +146,11 @@ func (r *Resolver) accepted(file *providerfile.File) {
 // reads only the provider file. Its errors are an *Error around ErrNoProvider,
 // ErrInvalidProfile, ErrDenied or ErrClosed.
 func (r *Resolver) Resolve(ctx context.Context, profile *inventory.Profile) (*Access, error) {
-	key := inventory.KeyOf(profile)
-	if err := ctx.Err(); err != nil {
-		return nil, &Error{Profile: key, Err: err}
-	}
-	if r.closing.Err() != nil {
-		return nil, &Error{Profile: key, Err: ErrClosed}
-	}
-	provider, offered, err := choose(r.currentProviders(), profile)
+	p, err := r.plan(ctx, profile)
 	if err != nil {
-		return nil, &Error{Profile: key, Err: err}
+		return nil, err
 	}
-	if err := checkBinding(provider, profile); err != nil {
-		return nil, &Error{Profile: key, Provider: provider.Name, Err: err}
-	}
-	e, err := newEndpoint(&offered.Cluster, provider)
-	if err != nil {
-		return nil, &Error{Profile: key, Provider: provider.Name, Err: err}
-	}
-	digests, _ := r.allowed.digests(provider.ExecConfig.Command)
-	invocation, err := execplugin.New(provider, digests, &offered.Cluster, e.info())
-	if err != nil {
-		return nil, &Error{Profile: key, Provider: provider.Name, Err: err}
-	}
-	return newManagedAccess(r, key, provider.Name, e, invocation), nil
+	return p.access(r, profile), nil
 }
 
 // NotifyChange implements ChangeNotifier: the function is called about a second
@@ -222,31 +203,6 @@ func (r *Resolver) String() string {
 // Format implements fmt.Formatter: every verb prints what String returns, since
 // the providers' arguments and variables may contain secrets.
 func (r *Resolver) Format(state fmt.State, _ rune) { _, _ = io.WriteString(state, r.String()) }
-
-// choose returns the first provider of the file that the profile lists, and the profile's
-// access provider of that name.
-func choose(providers []providerfile.Provider, profile *inventory.Profile) (*providerfile.Provider, *inventory.AccessProvider, error) {
-	offers := inventory.AccessProviders(profile)
-	for i := range providers {
-		for j := range offers {
-			if providers[i].Name == offers[j].Name {
-				return &providers[i], &offers[j], nil
-			}
-		}
-	}
-	offered := make([]string, len(offers))
-	for i := range offers {
-		offered[i] = offers[i].Name
-	}
-	known := make([]string, len(providers))
-	for i := range providers {
-		known[i] = providers[i].Name
-	}
-	if len(known) == 0 {
-		return nil, nil, fmt.Errorf("%w: the profile lists access providers %s, but no provider is configured: set --clusterprofile-provider-file", ErrNoProvider, quoted(offered))
-	}
-	return nil, nil, fmt.Errorf("%w: the profile lists access providers %s, the provider file has %s", ErrNoProvider, quoted(offered), quoted(known))
-}
 
 func quoted(names []string) string {
 	if len(names) == 0 {

@@ -111,7 +111,7 @@ func (f *Flags) addCredentialFlags(flags *pflag.FlagSet) {
 
 // exec returns the options for commands in kubeconfigs.
 func (f *Flags) exec() credentials.Options {
-	return credentials.Options{PluginDirs: f.Credentials.PluginDirs, AllowedCommands: f.Credentials.AllowedCommands, Timeout: f.Credentials.Timeout}
+	return credentials.Options{PluginDirs: f.Credentials.PluginDirs, AllowedCommands: f.Credentials.AllowedCommands, Timeout: f.Credentials.Timeout, MaxConcurrentRuns: f.Credentials.MaxConcurrentRuns}
 }
 
 // dirs splits a list of folders as in PATH.

@@ -4,6 +4,7 @@
 package authn
 
 import (
+	"context"
 	"crypto/tls"
 	"errors"
 	"net/http"
@@ -268,6 +269,31 @@ func (t *Transport) swap(next *Transport) (old *target, err error) {
 	t.current.Store(&switched)
 	next.current.Store(&target{backend: to.backend, owner: t})
 	return old, nil
+}
+
+// Credential returns the credential of the backend, which it obtains if necessary,
+// or nil if the transport of the connections authenticates. It sends no request.
+func (t *Transport) Credential(ctx context.Context) (*Credential, error) {
+	for {
+		if err := t.Open(); err != nil {
+			return nil, err
+		}
+		to := t.target()
+		if to.conns == nil {
+			continue // released or switched since
+		}
+		if to.auth == nil {
+			return nil, nil
+		}
+		c, err := to.auth.credential(ctx, to.conns.closing.Done())
+		if t.target() != to {
+			continue
+		}
+		if err != nil {
+			return nil, to.backend.WrapError(err)
+		}
+		return c, nil
+	}
 }
 
 // Expiry returns when the credential in use expires, if that is known.

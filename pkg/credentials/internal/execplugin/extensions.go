@@ -107,33 +107,38 @@ func parseArgs(raw json.RawMessage) ([]string, error) {
 }
 
 // joinEnv returns the provider's variables in their order, then those that the
-// profile adds, by name.
-func joinEnv(provider *providerfile.Provider, raw json.RawMessage) ([]clientcmdapi.ExecEnvVar, error) {
-	env := slices.Clone(provider.ExecConfig.Env)
+// profile adds, by name, and which of the profile's are used.
+func joinEnv(
+	provider *providerfile.Provider, raw json.RawMessage,
+) (env []clientcmdapi.ExecEnvVar, fromProfile map[string]bool, err error) {
+	env = slices.Clone(provider.ExecConfig.Env)
 	policy := provider.ProfileSourcedEnvVarsPolicy
 	if raw == nil || policy == "" || policy == providerfile.ProfileSourcedEnvVarsIgnore {
-		return env, nil
+		return env, nil, nil
 	}
 	more, err := parseEnv(raw)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	for _, name := range slices.Sorted(maps.Keys(more)) {
 		if len(provider.Rollcall.AllowedProfileEnvVars) > 0 && !rules.MatchesAny(provider.Rollcall.AllowedProfileEnvVars, name) {
-			return nil, fmt.Errorf("%w: variable %s is not among the provider's allowedProfileEnvVars", errdefs.ErrDenied, name)
+			return nil, nil, fmt.Errorf("%w: variable %s is not among the provider's allowedProfileEnvVars", errdefs.ErrDenied, name)
 		}
 	}
+	fromProfile = make(map[string]bool, len(more))
 	for n := range env {
 		value, both := more[env[n].Name]
 		if both && policy == providerfile.ProfileSourcedEnvVarsReplace {
 			env[n].Value = value
+			fromProfile[env[n].Name] = true
 		}
 		delete(more, env[n].Name)
 	}
 	for _, name := range slices.Sorted(maps.Keys(more)) {
 		env = append(env, clientcmdapi.ExecEnvVar{Name: name, Value: more[name]})
+		fromProfile[name] = true
 	}
-	return env, nil
+	return env, fromProfile, nil
 }
 
 func parseEnv(raw json.RawMessage) (map[string]string, error) {

@@ -13,7 +13,6 @@ import (
 
 	"github.com/rollcall-dev/rollcall/pkg/credentials/internal/errdefs"
 	"github.com/rollcall-dev/rollcall/pkg/credentials/internal/fingerprint"
-	"github.com/rollcall-dev/rollcall/pkg/credentials/internal/rules"
 	"github.com/rollcall-dev/rollcall/pkg/credentials/plugin"
 )
 
@@ -50,7 +49,7 @@ func (r *Runner) executeInProcess(ctx context.Context, i *Invocation) (stdout, s
 	defer fail(nil)
 
 	out, end := &outputBuffer{full: func() { fail(errTooLong) }}, &tail{}
-	code = plugin.Run(limited, run, i.Args, []string{rules.ExecInfoVariable + "=" + i.ExecInfo}, out, end)
+	code = plugin.Run(limited, run, i.Args, i.environment(nil), out, end)
 	if cause := context.Cause(limited); cause != nil {
 		return nil, end.bytes(), -1, cause
 	}
@@ -111,4 +110,13 @@ func (r *inProcessRun) Credential(ctx context.Context, request plugin.Request) (
 	r.called.Store(true)
 	defer r.end()
 	return r.Plugin.Credential(ctx, request)
+}
+
+// Version returns the version of a plugin in this process, and whether there is one.
+func (r *Runner) Version(name string) (version string, found bool) {
+	newPlugin := r.options.Plugins[name]
+	if newPlugin == nil {
+		return "", false
+	}
+	return newPlugin().Version(), true
 }

@@ -7,7 +7,6 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
-	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -38,6 +37,13 @@ type Invocation struct {
 
 	exec   *clientcmdapi.ExecConfig // the provider's
 	config json.RawMessage          // the profile's, or nil
+
+	// For Environment and Dropped.
+	argsPolicy  providerfile.ProfileSourcedCLIArgsPolicy
+	envPolicy   providerfile.ProfileSourcedEnvVarsPolicy
+	moreArgs    json.RawMessage // the profile's, or nil
+	moreEnv     json.RawMessage // the profile's, or nil
+	fromProfile map[string]bool // the names of the profile's variables that are used
 }
 
 // Name returns the plugin's name for logs.
@@ -55,18 +61,22 @@ func New(
 	}
 	exec := provider.ExecConfig
 	i := &Invocation{
-		Command:   exec.Command,
-		SHA256:    digests,
-		InProcess: provider.Rollcall.InProcess,
-		Inherited: provider.Rollcall.InheritedEnvVars,
-		Hint:      exec.InstallHint,
-		exec:      exec,
-		config:    extensions[ExtensionConfig],
+		Command:    exec.Command,
+		SHA256:     digests,
+		InProcess:  provider.Rollcall.InProcess,
+		Inherited:  provider.Rollcall.InheritedEnvVars,
+		Hint:       exec.InstallHint,
+		exec:       exec,
+		config:     extensions[ExtensionConfig],
+		argsPolicy: provider.ProfileSourcedCLIArgsPolicy,
+		envPolicy:  provider.ProfileSourcedEnvVarsPolicy,
+		moreArgs:   extensions[extensionAdditionalArgs],
+		moreEnv:    extensions[extensionAdditionalEnvs],
 	}
-	if i.Args, err = joinArgs(provider, extensions[extensionAdditionalArgs]); err != nil {
+	if i.Args, err = joinArgs(provider, i.moreArgs); err != nil {
 		return nil, fmt.Errorf("extension %s: %w", extensionAdditionalArgs, err)
 	}
-	if i.Env, err = joinEnv(provider, extensions[extensionAdditionalEnvs]); err != nil {
+	if i.Env, i.fromProfile, err = joinEnv(provider, i.moreEnv); err != nil {
 		return nil, fmt.Errorf("extension %s: %w", extensionAdditionalEnvs, err)
 	}
 	if i.ExecInfo, err = i.execInfo(info); err != nil {
@@ -75,20 +85,16 @@ func New(
 	return i, nil
 }
 
-// environment returns the environment of the process: what it inherits of our
-// own, what provider and profile set, and the request.
+// environment returns the environment of the process, or of the plugin in this
+// process: what it inherits of our own, what provider and profile set, and the
+// request. Of variables of the same name, the last one counts.
 func (i *Invocation) environment(own []string) []string {
-	env := make([]string, 0, len(own)+len(i.Env)+1)
-	for _, variable := range own {
-		name, _, _ := strings.Cut(variable, "=")
-		if i.Inherited == nil || rules.MatchesAny(i.Inherited, name) {
-			env = append(env, variable)
-		}
+	variables := i.variables(own)
+	env := make([]string, len(variables))
+	for n, variable := range variables {
+		env[n] = variable.Name + "=" + variable.Value
 	}
-	for _, variable := range i.Env {
-		env = append(env, variable.Name+"="+variable.Value)
-	}
-	return append(env, rules.ExecInfoVariable+"="+i.ExecInfo)
+	return env
 }
 
 // execInfo returns the request to the plugin. As in client-go, there is always
