@@ -113,13 +113,13 @@ func (h *testHub) put(p *inventory.Profile) {
 	}
 }
 
-// profile returns the profile, or nil.
+// profile returns the profile, or an empty one.
 func (h *testHub) profile(name string) *inventory.Profile {
 	u := h.object(&inventory.Profile{})
-	if err := h.Get(client.ObjectKey{Namespace: namespace, Name: name}, u); err != nil {
-		return nil
-	}
 	p := &inventory.Profile{}
+	if err := h.Get(client.ObjectKey{Namespace: namespace, Name: name}, u); err != nil {
+		return p
+	}
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, p); err != nil {
 		h.t.Fatal(err)
 	}
@@ -130,7 +130,7 @@ func (h *testHub) profile(name string) *inventory.Profile {
 func (h *testHub) health(name string) func() string {
 	return func() string {
 		p := h.profile(name)
-		if p == nil {
+		if p.UID == "" {
 			return "no profile"
 		}
 		return inventory.HealthOf(p).String()

@@ -78,7 +78,7 @@ func TestRestartRemovesOldFields(t *testing.T) {
 	g.Eventually(func() int { return len(h.profile("eu").Status.Properties) }).WithPolling(time.Millisecond).Should(Equal(1))
 	stop()
 	foreign := h.object(h.profile("eu"))
-	foreign.SetLabels(map[string]string{"added": "by another"})
+	foreign.SetLabels(map[string]string{"added": "by-another"})
 	for key, value := range h.profile("eu").Labels {
 		labels := foreign.GetLabels()
 		labels[key] = value
@@ -90,7 +90,7 @@ func TestRestartRemovesOldFields(t *testing.T) {
 	start(t, h.options(src, nil))
 	g.Eventually(func() map[string]string { return h.profile("eu").Labels }).ShouldNot(HaveKey("tier"))
 	g.Eventually(func() []v1alpha1.Property { return h.profile("eu").Status.Properties }).Should(BeEmpty())
-	g.Expect(h.profile("eu").Labels).To(HaveKeyWithValue("added", "by another"))
+	g.Expect(h.profile("eu").Labels).To(HaveKeyWithValue("added", "by-another"))
 	g.Expect(h.profile("eu").Annotations).NotTo(HaveKey("old"))
 }
 
@@ -277,6 +277,6 @@ func TestHubChangesVersion(t *testing.T) {
 	h.version = "v1alpha2"
 	src.put(synthetic(t, "us"))
 	g.Eventually(h.health("us")).Should(Equal("Healthy (Ready)"))
-	src.put(synthetic(t, "eu", func(s *inventory.Synthetic) { s.Labels = nil }))
-	g.Eventually(func() map[string]string { return h.profile("eu").Labels }).ShouldNot(HaveKey("tier"))
+	src.put(synthetic(t, "eu", func(s *inventory.Synthetic) { s.Labels["tier"] = "silver" }))
+	g.Eventually(func() string { return h.profile("eu").Labels["tier"] }).Should(Equal("silver"))
 }

@@ -127,16 +127,11 @@ func (w *writer) request(request *rest.Request, version, name string, content ma
 	if err != nil {
 		return nil, err
 	}
-	return w.store(request.AbsPath(w.path(version, name))).Param("fieldManager", FieldManager).
-		SetHeader("Content-Type", contentType(name)).Body(body), nil
-}
-
-// store makes the request a dry run if it is one.
-func (w *writer) store(request *rest.Request) *rest.Request {
 	if w.dryRun {
-		return request.Param("dryRun", metav1.DryRunAll)
+		request = request.Param("dryRun", metav1.DryRunAll)
 	}
-	return request
+	return request.AbsPath(w.path(version, name)).Param("fieldManager", FieldManager).
+		SetHeader("Content-Type", contentType(name)).Body(body), nil
 }
 
 func contentType(name string) string {
@@ -156,15 +151,19 @@ func (w *writer) path(version, name string) string {
 
 // remove deletes the profile if it has not changed.
 func (w *writer) remove(ctx context.Context, profile *inventory.Profile) error {
-	body, err := json.Marshal(&metav1.DeleteOptions{
+	options := &metav1.DeleteOptions{
 		TypeMeta:      metav1.TypeMeta{APIVersion: "v1", Kind: "DeleteOptions"},
 		Preconditions: &metav1.Preconditions{UID: &profile.UID, ResourceVersion: &profile.ResourceVersion},
-	})
+	}
+	if w.dryRun { // with a body, API servers ignore the parameters of the URL
+		options.DryRun = []string{metav1.DryRunAll}
+	}
+	body, err := json.Marshal(options)
 	if err != nil {
 		return err
 	}
 	_, err = w.send(ctx, func(version string) (*rest.Request, error) {
-		return w.store(w.client.Delete().AbsPath(w.path(version, profile.Name))).
+		return w.client.Delete().AbsPath(w.path(version, profile.Name)).
 			SetHeader("Content-Type", runtime.ContentTypeJSON).Body(body), nil
 	})
 	return err
@@ -199,7 +198,11 @@ func (w *writer) sendOnce(ctx context.Context, version string, request func(vers
 	if err != nil {
 		return nil, err
 	}
-	body, err := r.Do(ctx).Raw()
+	result := r.Do(ctx)
+	if err := result.Error(); err != nil { // Raw returns no message of the API server
+		return nil, err
+	}
+	body, err := result.Raw()
 	if err != nil {
 		return nil, err
 	}
