@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cluster"
 
 	"github.com/rollcall-dev/rollcall/pkg/credentials/kubeconfig"
+	"github.com/rollcall-dev/rollcall/pkg/inventory"
 	"github.com/rollcall-dev/rollcall/pkg/mc/fleet"
 	mcmanager "github.com/rollcall-dev/rollcall/pkg/mc/manager"
 	"github.com/rollcall-dev/rollcall/pkg/mc/multicluster"
@@ -71,6 +72,12 @@ func newProvider(opts Options) (*Provider, error) {
 	}
 	p.source.recheck = p.Recheck
 	return p, nil
+}
+
+// Source returns the inventory of the files, which follows them: see fleet.Fleet.
+func (p *Provider) Source() inventory.Source {
+	p.source.follow()
+	return p.source
 }
 
 // Start implements multicluster.ProviderRunnable: it follows the files until the context

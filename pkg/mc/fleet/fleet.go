@@ -59,6 +59,14 @@ func New(options Options) (*Fleet, error) {
 	}, nil
 }
 
+// Source returns Options.Source, for programs that list or publish an inventory without
+// engaging its clusters. It must not be run while the fleet runs.
+func (f *Fleet) Source() inventory.Source { return f.options.Source }
+
+// Credentials returns Options.Credentials, nil if the fleet has a Connector. It connects
+// to the clusters of the profiles that Source has sent.
+func (f *Fleet) Credentials() credentials.Method { return f.options.Credentials }
+
 // Start runs the fleet until the context ends, and returns when all clusters are
 // disengaged. The only error is that it was called more than once: errors of the
 // source and of clusters are handled and shown in the status.
