@@ -103,6 +103,9 @@ func (w *writer) write(ctx context.Context, p *plan, current *inventory.Profile,
 		if err != nil {
 			return current, err
 		}
+		if w.dryRun { // the metadata was not stored
+			changed.ObjectMeta, changed.Spec = current.ObjectMeta, current.Spec
+		}
 		current, last.status = changed, p.wanted
 	}
 	return current, nil

@@ -76,30 +76,43 @@ func (w *writer) close() { utilnet.CloseIdleConnectionsFor(w.transport) }
 // create creates a profile. It fails with AlreadyExists if there is one of the name,
 // which server-side apply would change.
 func (w *writer) create(ctx context.Context, profile *inventory.Profile) (*inventory.Profile, error) {
-	return w.send(ctx, func(version string) (*rest.Request, error) {
+	return profileFrom(w.send(ctx, func(version string) (*rest.Request, error) {
 		return w.request(w.client.Post(), version, "", map[string]any{
 			"metadata": identified(profile, nil), "spec": profile.Spec,
 		})
-	})
+	}))
 }
 
 // apply applies metadata and spec to the existing profile with the UID.
 func (w *writer) apply(ctx context.Context, profile *inventory.Profile, uid types.UID) (*inventory.Profile, error) {
-	return w.send(ctx, func(version string) (*rest.Request, error) {
+	return profileFrom(w.send(ctx, func(version string) (*rest.Request, error) {
 		return w.request(w.applyRequest(), version, profile.Name, map[string]any{
 			"metadata": identified(profile, &uid), "spec": profile.Spec,
 		})
-	})
+	}))
 }
 
 // applyStatus applies the status to the existing profile with the UID.
 func (w *writer) applyStatus(ctx context.Context, profile *inventory.Profile, uid types.UID) (*inventory.Profile, error) {
-	return w.send(ctx, func(version string) (*rest.Request, error) {
+	return profileFrom(w.send(ctx, func(version string) (*rest.Request, error) {
 		return w.request(w.applyRequest(), version, profile.Name+"/status", map[string]any{
 			"metadata": map[string]any{"name": profile.Name, "namespace": w.namespace, "uid": uid},
 			"status":   profile.Status,
 		})
-	})
+	}))
+}
+
+// profileFrom decodes a response.
+func profileFrom(body []byte, err error) (*inventory.Profile, error) {
+	if err != nil {
+		return nil, err
+	}
+	profile := &inventory.Profile{}
+	if err := json.Unmarshal(body, profile); err != nil {
+		return nil, fmt.Errorf("the hub's response is not a ClusterProfile: %w", err)
+	}
+	profile.ManagedFields = nil
+	return profile, nil
 }
 
 func (w *writer) applyRequest() *rest.Request {
@@ -170,7 +183,7 @@ func (w *writer) remove(ctx context.Context, profile *inventory.Profile) error {
 }
 
 // send sends a request in a version of the API that the hub serves.
-func (w *writer) send(ctx context.Context, request func(version string) (*rest.Request, error)) (*inventory.Profile, error) {
+func (w *writer) send(ctx context.Context, request func(version string) (*rest.Request, error)) ([]byte, error) {
 	select {
 	case w.slots <- struct{}{}:
 		defer func() { <-w.slots }()
@@ -180,20 +193,20 @@ func (w *writer) send(ctx context.Context, request func(version string) (*rest.R
 	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
 	defer cancel()
 	version := *w.version.Load()
-	profile, err := w.sendOnce(ctx, version, request)
+	body, err := w.sendOnce(ctx, version, request)
 	if !apierrors.IsNotFound(err) {
-		return profile, err
+		return body, err
 	}
 	// The profile, the namespace or the version may be missing.
 	served, discoveryErr := w.discover(ctx)
 	if discoveryErr != nil || served == version {
-		return profile, err
+		return nil, err
 	}
 	w.version.Store(&served)
 	return w.sendOnce(ctx, served, request)
 }
 
-func (w *writer) sendOnce(ctx context.Context, version string, request func(version string) (*rest.Request, error)) (*inventory.Profile, error) {
+func (w *writer) sendOnce(ctx context.Context, version string, request func(version string) (*rest.Request, error)) ([]byte, error) {
 	r, err := request(version)
 	if err != nil {
 		return nil, err
@@ -202,16 +215,7 @@ func (w *writer) sendOnce(ctx context.Context, version string, request func(vers
 	if err := result.Error(); err != nil { // Raw returns no message of the API server
 		return nil, err
 	}
-	body, err := result.Raw()
-	if err != nil {
-		return nil, err
-	}
-	profile := &inventory.Profile{}
-	if err := json.Unmarshal(body, profile); err != nil {
-		return nil, fmt.Errorf("the hub's response is not a ClusterProfile: %w", err)
-	}
-	profile.ManagedFields = nil
-	return profile, nil
+	return result.Raw()
 }
 
 var errNotServed = errors.New("the hub does not serve ClusterProfiles (KEP-4322) in a known version: install its CRD")
