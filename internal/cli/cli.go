@@ -22,6 +22,7 @@ import (
 
 	"github.com/rollcall-dev/rollcall/internal/cli/command"
 	"github.com/rollcall-dev/rollcall/internal/cli/list"
+	"github.com/rollcall-dev/rollcall/internal/cli/publish"
 	"github.com/rollcall-dev/rollcall/internal/cli/version"
 )
 
@@ -75,6 +76,7 @@ Exit codes: 0 all well, 1 something failed, 2 wrong flags or arguments.`,
 	root.PersistentFlags().BoolVarP(&verbose, "verbose", "v", false, "Print log lines on the standard error")
 	root.AddCommand(
 		list.New(env),
+		publish.New(env),
 		version.New(env),
 	)
 	for _, c := range root.Commands() {
