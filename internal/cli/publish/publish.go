@@ -75,6 +75,7 @@ Only profiles of --manager that this command has written are changed or removed.
 	o.output.AddFlags(c, output.Table, output.JSON, output.YAML)
 	flags := c.Flags()
 	flags.Lookup("from").Usage += ". Required"
+	flags.Lookup("from").DefValue = ""
 	flags.Lookup("output").Usage += ", with --once or --dry-run"
 	o.addSourceFlags(flags)
 	flags.StringVar(&o.manager, "manager", "", "The cluster manager's name in the profiles (default the value of --from)")
@@ -110,6 +111,8 @@ func (o *options) run(c *cobra.Command) error {
 	switch {
 	case !flags.Changed("from"):
 		return command.Usagef("--from is required: what to publish")
+	case !flags.Changed("namespace"):
+		return command.Usagef("--namespace is required: where to publish")
 	case once && o.leaderElect:
 		return command.Usagef("--leader-elect does not go with --once and --dry-run")
 	case !once && flags.Changed("output"):
