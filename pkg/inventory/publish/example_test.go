@@ -13,25 +13,28 @@ import (
 	"github.com/rollcall-dev/rollcall/pkg/inventory/publish"
 )
 
-// Publish the clusters of a source once, and see what was done.
-func ExamplePublisher_Once() {
-	once := func(ctx context.Context, hub *rest.Config, source inventory.Source, members map[string]*rest.Config) error {
-		publisher, err := publish.New(publish.Options{
-			Hub: hub, Source: source, Namespace: "fleet", ManagerName: "laptop",
-			Probe: func(ctx context.Context, profile *inventory.Profile) (publish.ProbeResult, error) {
-				return publish.ProbeCluster(ctx, members[inventory.ClusterName(profile)])
-			},
-		})
-		if err != nil {
-			return err
-		}
-		statuses, err := publisher.Once(ctx)
-		for _, s := range statuses {
-			fmt.Println(s.Name, s.Outcome, s.Message)
-		}
-		return err
+// Keep the profiles of a source in a hub until the context ends.
+func ExamplePublisher_Run() {
+	hub := &rest.Config{Host: "https://hub.example.com"}
+	members := map[string]*rest.Config{"eu": {Host: "https://eu.example.com"}}
+	eu, err := inventory.Synthesize(inventory.Synthetic{ClusterName: "eu", Manager: "static"})
+	if err != nil {
+		fmt.Println(err)
+		return
 	}
-	_ = once // needs a hub
+	publisher, err := publish.New(publish.Options{
+		Hub: hub, Source: newSource(eu), Namespace: "fleet", ManagerName: "laptop",
+		Probe: func(ctx context.Context, profile *inventory.Profile) (publish.ProbeResult, error) {
+			return publish.ProbeCluster(ctx, members[inventory.ClusterName(profile)])
+		},
+	})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	if err := publisher.Run(context.Background()); err != nil {
+		fmt.Println(err)
+	}
 }
 
 func ExampleOptions_Validate() {

@@ -8,8 +8,18 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/prometheus/client_golang/prometheus"
+	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
+
 	"github.com/rollcall-dev/rollcall/pkg/inventory"
 )
+
+var writes = prometheus.NewCounterVec(prometheus.CounterOpts{
+	Name: "rollcall_publish_writes_total",
+	Help: "Number of attempts to write or remove a published profile, by outcome.",
+}, []string{"outcome"})
+
+func init() { ctrlmetrics.Registry.MustRegister(writes) }
 
 // Status returns the last outcome for each profile that Run publishes or is going to
 // remove, in the order of the names. It does not block.

@@ -168,6 +168,7 @@ func (w *worker) write(v *view, p *plan, current *inventory.Profile, now time.Ti
 		return w.fail(v, err)
 	}
 	w.r.hubResponds(true, nil)
+	writes.WithLabelValues(string(outcome)).Inc()
 	switch outcome {
 	case Created:
 		w.log.Info("Profile created", "cluster", inventory.ClusterName(v.source))
@@ -188,6 +189,7 @@ func (w *worker) remove(current *inventory.Profile, now time.Time) (next time.Ti
 		return w.fail(&view{published: current}, err)
 	}
 	w.r.hubResponds(true, nil)
+	writes.WithLabelValues(string(Removed)).Inc()
 	w.log.Info("Profile removed, the source does not list its cluster", "cluster", inventory.ClusterName(current))
 	w.written, w.backoff = nil, nil
 	w.retryAt = time.Now().Add(watchTimeout) // until the watch has sent it
@@ -308,6 +310,7 @@ func (w *worker) fail(v *view, err error) time.Time {
 	}
 	delay := w.backoff.Step()
 	w.retryAt = time.Now().Add(delay)
+	writes.WithLabelValues(string(Failed)).Inc()
 	outage := isOutage(err)
 	w.r.hubResponds(!outage, err)
 	// A conflict may be a race that the next event of the watch ends.
