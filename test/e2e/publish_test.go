@@ -13,11 +13,15 @@ import (
 	"time"
 
 	. "github.com/onsi/gomega"
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"k8s.io/client-go/rest"
 	clientcmdv1 "k8s.io/client-go/tools/clientcmd/api/v1"
 	"sigs.k8s.io/cluster-inventory-api/apis/v1alpha1"
@@ -27,6 +31,8 @@ import (
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 	"sigs.k8s.io/yaml"
 
+	"github.com/rollcall-dev/rollcall/internal/cli"
+	"github.com/rollcall-dev/rollcall/internal/cli/command"
 	"github.com/rollcall-dev/rollcall/internal/realfleet"
 	"github.com/rollcall-dev/rollcall/pkg/inventory"
 	"github.com/rollcall-dev/rollcall/pkg/inventory/publish"
@@ -249,6 +255,62 @@ func TestPublishRights(t *testing.T) {
 	g.Expect(apierrors.IsForbidden(limited.List(t.Context(), &corev1.SecretList{}, client.InNamespace(namespace)))).To(BeTrue())
 	g.Expect(apierrors.IsForbidden(limited.List(t.Context(), &v1alpha1.ClusterProfileList{}, client.InNamespace(realfleet.FleetNamespace)))).To(BeTrue())
 	g.Expect(leads(t, config, namespace)).To(Succeed())
+}
+
+// The API server accepts the Deployment, and its Pods in a restricted namespace.
+func TestPublishDeployment(t *testing.T) {
+	g := NewWithT(t)
+	hub := realPlanes(t).hub
+	content, err := os.ReadFile(filepath.Join("..", "..", "config", "publish", "deployment.yaml"))
+	g.Expect(err).NotTo(HaveOccurred())
+	deployment := &appsv1.Deployment{}
+	g.Expect(yaml.UnmarshalStrict(content, deployment)).To(Succeed())
+	deployment.Namespace = "restricted"
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{
+		Name: deployment.Namespace, Labels: map[string]string{"pod-security.kubernetes.io/enforce": "restricted"},
+	}}
+	g.Expect(hub.Create(t.Context(), namespace)).To(Succeed())
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: namespace.Name, Name: "publish"}, Spec: deployment.Spec.Template.Spec}
+	pod.Spec.ServiceAccountName = "" // it does not exist here
+	for _, object := range []client.Object{deployment, pod} {
+		content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(object)
+		g.Expect(err).NotTo(HaveOccurred())
+		u := &unstructured.Unstructured{Object: content}
+		u.SetGroupVersionKind(map[client.Object]schema.GroupVersionKind{
+			deployment: appsv1.SchemeGroupVersion.WithKind("Deployment"), pod: corev1.SchemeGroupVersion.WithKind("Pod"),
+		}[object])
+		g.Expect(hub.Client.Create(t.Context(), u, client.DryRunAll)).To(Succeed())
+	}
+	// Otherwise the namespace would accept any Pod.
+	pod.Spec.SecurityContext, pod.Spec.Containers[0].SecurityContext = nil, nil
+	g.Expect(hub.Client.Create(t.Context(), pod, client.DryRunAll)).To(MatchError(ContainSubstring("violates PodSecurity")))
+
+	args := append([]string{"mc-credential"}, deployment.Spec.Template.Spec.Containers[0].Args...)
+	out := &strings.Builder{}
+	code := cli.Run(t.Context(), command.NewTerminal(genericiooptions.IOStreams{In: strings.NewReader(""), Out: out, ErrOut: out}), append(args, "--help"))
+	g.Expect(code).To(BeZero(), out)
+}
+
+// Fields of an API version that is no longer served are removed as well.
+func TestPublishAcrossVersions(t *testing.T) {
+	g := NewWithT(t)
+	h := newVersionedHub(t)
+	h.serve(t, "v1alpha1")
+	src := published{make(chan []*inventory.Profile)}
+	startPublisher(t, publish.Options{Hub: h.Config, Source: src, Namespace: "default", ManagerName: "laptop", WriteInterval: time.Millisecond})
+	get := func(version string) *unstructured.Unstructured {
+		u := in(t, version, &inventory.Profile{})
+		_ = h.client.Get(t.Context(), client.ObjectKey{Namespace: "default", Name: "eu"}, u)
+		return u
+	}
+	src.updates <- []*inventory.Profile{publishable(t, "eu")}
+	g.Eventually(func() map[string]string { return get("v1alpha1").GetLabels() }).Should(HaveKey("tier"))
+	h.serve(t, "v1alpha2")
+	src.updates <- []*inventory.Profile{publishable(t, "eu", func(s *inventory.Synthetic) { s.Labels = map[string]string{"added": "1"} })}
+	g.Eventually(func() map[string]string { return get("v1alpha2").GetLabels() }).Should(HaveKey("added"))
+	g.Eventually(func() map[string]string { return get("v1alpha2").GetLabels() }).WithTimeout(5 * time.Second).ShouldNot(HaveKey("tier"))
+	h.serve(t, "v1alpha1", "v1alpha2")
+	g.Expect(h.client.DeleteAllOf(t.Context(), get("v1alpha1"), client.InNamespace("default"))).To(Succeed())
 }
 
 // leads becomes the leader by the Lease that the Role names, and gives it up.
