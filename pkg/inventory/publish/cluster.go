@@ -94,10 +94,7 @@ func ProbeCluster(ctx context.Context, config *rest.Config) (ProbeResult, error)
 			}
 			return ProbeResult{Status: metav1.ConditionFalse, Reason: ReasonNotReady, Message: "failed checks: " + strings.Join(names, ", ")}, nil
 		}
-		return ProbeResult{
-			Status: metav1.ConditionFalse, Reason: ReasonUnexpectedResponse,
-			Message: fmt.Sprintf("the response to /readyz is %d, and not one of a Kubernetes API server", ready.code),
-		}, nil
+		return unexpected("/readyz", ready), nil
 	}
 
 	version := struct{ GitVersion string }{}
@@ -112,10 +109,21 @@ func ProbeCluster(ctx context.Context, config *rest.Config) (ProbeResult, error)
 	if err != nil && forbidden {
 		return noResponse(ctx, err)
 	}
-	if err == nil && response.code == http.StatusOK && json.Unmarshal(response.body, &namespace) == nil && namespace.Kind == "Namespace" {
+	switch {
+	case err != nil: // the cluster was ready
+	case response.code == http.StatusOK && json.Unmarshal(response.body, &namespace) == nil && namespace.Kind == "Namespace":
 		result.ClusterID = namespace.Metadata.UID
+	case !response.isStatus():
+		return unexpected("a request for kube-system", response), nil
 	}
 	return result, nil
+}
+
+func unexpected(request string, r *response) ProbeResult {
+	return ProbeResult{
+		Status: metav1.ConditionFalse, Reason: ReasonUnexpectedResponse,
+		Message: fmt.Sprintf("the response to %s is %d, and not one of a Kubernetes API server", request, r.code),
+	}
 }
 
 // response is what a probe reads of one.

@@ -6,6 +6,10 @@ package publish_test
 import (
 	"context"
 	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
 	"testing"
 	"time"
 
@@ -201,6 +205,7 @@ func TestProbeCluster(t *testing.T) {
 		{"one that hangs", ptrTo(mctest.Hang), "False", publish.ReasonUnreachable, "no response in time"},
 		{"one that resets connections", ptrTo(mctest.Reset), "False", publish.ReasonUnreachable, ""},
 		{"one with rejected credentials", ptrTo(mctest.Unauthorized), "Unknown", publish.ReasonUnauthorized, "did not accept"},
+		{"a proxy that says ok", nil, "False", publish.ReasonUnexpectedResponse, "kube-system"},
 		{"a proxy without a cluster", ptrTo(mctest.Unavailable), "False", publish.ReasonUnexpectedResponse, "503"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -211,7 +216,13 @@ func TestProbeCluster(t *testing.T) {
 			}
 			ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
 			defer cancel()
-			result, err := publish.ProbeCluster(ctx, c.Config())
+			config := c.Config()
+			if strings.HasSuffix(tc.name, "says ok") {
+				proxy := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "ok") }))
+				defer proxy.Close()
+				config = &rest.Config{Host: proxy.URL}
+			}
+			result, err := publish.ProbeCluster(ctx, config)
 			g.Expect(err).NotTo(HaveOccurred())
 			g.Expect(string(result.Status) + " " + result.Reason).To(Equal(string(tc.status) + " " + tc.reason))
 			g.Expect(result.Message).To(ContainSubstring(tc.message))

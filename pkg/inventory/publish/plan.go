@@ -33,7 +33,7 @@ type applied struct {
 }
 
 // plan compares a profile of the source with the published one, which is nil or own.
-// The error is an errRefused.
+// The error is a refusedError.
 func (o *Options) plan(source, current *inventory.Profile, last *applied, observed *observation, now time.Time, newMessages bool) (*plan, error) {
 	p := &plan{wanted: o.wanted(source, current, observed, now)}
 	if current == nil {
@@ -60,7 +60,7 @@ func equalMetadata(a, b *inventory.Profile) bool {
 
 func refuseInvalid(profile *inventory.Profile) error {
 	if err := inventory.Validate(profile); err != nil {
-		return errRefused{fmt.Errorf("the profile would be invalid: %w", err)}
+		return refusedError{fmt.Errorf("the profile would be invalid: %w", err)}
 	}
 	return nil
 }
@@ -71,14 +71,14 @@ func (o *Options) refuseForeign(published *inventory.Profile) error {
 	case published == nil || o.isOwn(published):
 		return nil
 	case published.Spec.ClusterManager.Name != o.ManagerName:
-		return errRefused{fmt.Errorf("a profile of the cluster manager %q has this name", published.Spec.ClusterManager.Name)}
+		return refusedError{fmt.Errorf("a profile of the cluster manager %q has this name", published.Spec.ClusterManager.Name)}
 	}
-	return errRefused{fmt.Errorf("a profile has this name that was not published: it needs the labels %s=%s and the name of its cluster manager", LabelPublisher, FieldManager)}
+	return refusedError{fmt.Errorf("a profile has this name that was not published: it needs the labels %s=%s and the name of its cluster manager", LabelPublisher, FieldManager)}
 }
 
 // refuseDuplicate is the error of a cluster whose name another one has.
 func refuseDuplicate(used *inventory.Profile) error {
-	return errRefused{fmt.Errorf("the cluster %q of the source has this name too: rename one of them", inventory.ClusterName(used))}
+	return refusedError{fmt.Errorf("the cluster %q of the source has this name too: rename one of them", inventory.ClusterName(used))}
 }
 
 // write carries out a plan. It returns the profile as it is then, also together with

@@ -94,8 +94,8 @@ func (o *Options) wanted(source, current *inventory.Profile, observed *observati
 			p.Status.Properties = append(p.Status.Properties, v1alpha1.Property{Name: inventory.PropertyClusterID, Value: id})
 		}
 	}
-	if set, ok := inventory.Property(source, inventory.PropertyClusterSet); !ok {
-		if set = inventory.ClusterSet(source); set != "" { // by a label of the source's namespace
+	if _, ok := inventory.Property(source, inventory.PropertyClusterSet); !ok {
+		if set := inventory.ClusterSet(source); set != "" { // by a label of the source's namespace
 			p.Status.Properties = append(p.Status.Properties, v1alpha1.Property{Name: inventory.PropertyClusterSet, Value: set})
 		}
 	}

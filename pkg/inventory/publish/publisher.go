@@ -111,11 +111,11 @@ type Status struct {
 	Message string
 }
 
-// errRefused is an error that no retry changes.
-type errRefused struct{ error }
+// refusedError is an error that no retry changes.
+type refusedError struct{ error }
 
 func outcomeOf(err error) Outcome {
-	if _, ok := errors.AsType[errRefused](err); ok {
+	if _, ok := errors.AsType[refusedError](err); ok {
 		return Refused
 	}
 	return Failed

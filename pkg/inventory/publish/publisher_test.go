@@ -58,11 +58,13 @@ func TestRestartWritesNothing(t *testing.T) {
 	// Other times of the source are no change.
 	src.put(synthetic(t, "eu", func(s *inventory.Synthetic) { s.Now = time.Now().Add(-time.Hour) }))
 
+	h.ResetRequests()
 	probes := newProbes()
 	p, _ := start(t, h.options(src, probes.probe))
 	g.Eventually(p.Status).Should(HaveLen(1))
 	g.Eventually(probes.counted("eu")).Should(BeNumerically(">", 3))
 	g.Expect(h.profile("eu").ResourceVersion).To(Equal(before.ResourceVersion))
+	g.Expect(h.writes()).To(Equal(2), "metadata and status are applied once, which changes nothing")
 	g.Expect(p.Status()).To(Equal([]publish.Status{{Name: "eu", ClusterName: "eu", Outcome: publish.Unchanged}}))
 }
 

@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -42,10 +43,12 @@ type worker struct {
 	written      *inventory.Profile // by the last write, until the watch has sent it
 	writtenUntil time.Time
 
-	backoff  *wait.Backoff // nil after a success
-	retryAt  time.Time
-	failed   string // what was logged last
-	refusals string // of duplicates, as logged last
+	backoff *wait.Backoff // nil after a success
+	retryAt time.Time
+	failed  string // what was logged last
+
+	removedUntil time.Time // when the watch must have sent the removal
+	duplicates   []string  // as logged last
 }
 
 // probing is the schedule of a cluster's probes.
@@ -182,8 +185,8 @@ func (w *worker) write(v *view, p *plan, current *inventory.Profile, now time.Ti
 
 // remove deletes the profile. It returns when to try again.
 func (w *worker) remove(current *inventory.Profile, now time.Time) (next time.Time) {
-	if w.retryAt.After(now) {
-		return w.retryAt
+	if next := later(w.retryAt, w.removedUntil); next.After(now) {
+		return next
 	}
 	if err := w.r.writer.remove(w.r.ctx, current); err != nil && !apierrors.IsNotFound(err) {
 		return w.fail(&view{published: current}, err)
@@ -192,8 +195,8 @@ func (w *worker) remove(current *inventory.Profile, now time.Time) (next time.Ti
 	writes.WithLabelValues(string(Removed)).Inc()
 	w.log.Info("Profile removed, the source does not list its cluster", "cluster", inventory.ClusterName(current))
 	w.written, w.backoff = nil, nil
-	w.retryAt = time.Now().Add(watchTimeout) // until the watch has sent it
-	return w.retryAt
+	w.retryAt, w.removedUntil = time.Time{}, time.Now().Add(watchTimeout)
+	return w.removedUntil
 }
 
 // current returns the published profile, or what was written and the watch has not
@@ -234,6 +237,7 @@ func (w *worker) startProbe(source *inventory.Profile, now time.Time) {
 		w.probe.next = now.Add(jittered(w.r.options.ProbeInterval))
 		return
 	}
+	w.probe.cancel() // the last probe, which has ended
 	ctx, cancel := context.WithCancel(w.r.ctx)
 	w.probe.cancel = cancel
 	w.probe.result, w.probe.ended = w.r.prober.start(ctx, source)
@@ -315,7 +319,7 @@ func (w *worker) fail(v *view, err error) time.Time {
 	w.r.hubResponds(!outage, err)
 	// A conflict may be a race that the next event of the watch ends.
 	conflict := apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err)
-	if !outage && !(first && conflict) && w.failed != string(apierrors.ReasonForError(err)) {
+	if !outage && (!first || !conflict) && w.failed != string(apierrors.ReasonForError(err)) {
 		w.failed = string(apierrors.ReasonForError(err))
 		w.log.Error(err, "Cannot write the profile, retrying", "retryAfter", delay.Round(time.Millisecond).String())
 	}
@@ -326,20 +330,21 @@ func (w *worker) fail(v *view, err error) time.Time {
 // isOutage reports whether the error is not about one profile.
 func isOutage(err error) bool {
 	var status apierrors.APIStatus
-	return !errors.As(err, &status) || apierrors.IsServiceUnavailable(err) || apierrors.IsTooManyRequests(err) ||
+	// Only the namespace or the API can be missing: profiles are applied by their UID.
+	return !errors.As(err, &status) || apierrors.IsNotFound(err) || apierrors.IsServiceUnavailable(err) || apierrors.IsTooManyRequests(err) ||
 		apierrors.IsServerTimeout(err) || apierrors.IsTimeout(err) || apierrors.IsUnauthorized(err)
 }
 
 // logDuplicates logs other clusters of the source with the name.
 func (w *worker) logDuplicates(v *view) {
-	names := ""
+	var names []string
 	for _, duplicate := range v.duplicates {
-		names += inventory.ClusterName(duplicate) + "\n"
+		names = append(names, inventory.ClusterName(duplicate))
 	}
-	if names == w.refusals {
+	if slices.Equal(names, w.duplicates) {
 		return
 	}
-	w.refusals = names
+	w.duplicates = names
 	for _, duplicate := range v.duplicates {
 		w.log.Info("Duplicate profile name, not publishing this cluster", "cluster", inventory.ClusterName(duplicate), "published", inventory.ClusterName(v.source))
 	}
@@ -351,6 +356,13 @@ func (w *worker) setStatus(v *view, outcome Outcome, message string) {
 
 func jittered(d time.Duration) time.Duration {
 	return d + time.Duration((rand.Float64()-0.5)*0.2*float64(d))
+}
+
+func later(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
 }
 
 // earlier returns the earlier time, where zero means never.
