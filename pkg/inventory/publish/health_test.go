@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -73,6 +74,8 @@ func TestHangingProbes(t *testing.T) {
 	h := newHub(t)
 	probes := newProbes()
 	release := make(chan struct{})
+	returnAll := sync.OnceFunc(func() { close(release) })
+	defer returnAll() // before the publisher is stopped, which waits for probes
 	src := newSource()
 	for i := range 100 { // more than there are slots
 		name := "hangs-" + string(rune('a'+i/26)) + string(rune('a'+i%26))
@@ -93,7 +96,7 @@ func TestHangingProbes(t *testing.T) {
 		ContainElement(HaveField("Cluster.Server", "https://127.0.0.1:7443")))
 	src.remove(inventory.Key{Namespace: "source", Name: "hangs-ab"})
 	g.Eventually(h.names).ShouldNot(ContainElement("hangs-ab"))
-	close(release)
+	returnAll()
 	g.Eventually(h.health("hangs-aa")).Should(Equal("Healthy (Ready)"))
 	stop()
 }

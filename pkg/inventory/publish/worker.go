@@ -231,7 +231,7 @@ func (w *worker) startProbe(source *inventory.Profile, now time.Time) {
 		return
 	}
 	if w.probe.ended != nil {
-		if w.observed == nil && w.probe.result == nil { // a probe of the access before does not return
+		if w.observed == nil && w.probe.result == nil { // a probe of an earlier access does not return
 			w.observed = &observation{ProbeResult{Status: metav1.ConditionUnknown, Reason: ReasonProbeTimedOut, Message: "an earlier probe has not returned"}, now}
 		}
 		w.probe.next = now.Add(jittered(w.r.options.ProbeInterval))
