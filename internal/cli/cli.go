@@ -28,6 +28,7 @@ import (
 	"github.com/rollcall-dev/rollcall/internal/cli/get"
 	"github.com/rollcall-dev/rollcall/internal/cli/list"
 	"github.com/rollcall-dev/rollcall/internal/cli/plugins"
+	"github.com/rollcall-dev/rollcall/internal/cli/publish"
 	"github.com/rollcall-dev/rollcall/internal/cli/version"
 )
 
@@ -86,6 +87,7 @@ Exit codes: 0 all well, 1 something failed, 2 wrong flags or arguments.`,
 		get.New(env),
 		list.New(env),
 		plugins.New(env),
+		publish.New(env),
 		version.New(env),
 	)
 	for _, c := range root.Commands() {
