@@ -19,30 +19,28 @@ import (
 	"github.com/rollcall-dev/rollcall/pkg/credentials/plugin"
 )
 
-// ErrNoExecCredential means that requests authenticate with something that an
-// ExecCredential cannot contain, such as a password, or with nothing.
-var ErrNoExecCredential = errors.New("neither a token nor a client certificate")
-
 // Credential returns the credential with which requests are sent now, for programs that
 // pass it on, such as exec plugins. As the first request does, it runs the plugin if there
 // is no valid credential, and waits for it; the limits of the Resolver apply. For an
-// Access made by FromRESTConfig it returns the token and the certificate of the
-// configuration, without an expiry unless they have one.
+// Access made by FromRESTConfig it returns the token and the client certificate of the
+// configuration, with their expiry if they show one; a password, an auth-provider and
+// an ExecProvider cannot be passed on.
 //
-// Use RESTConfig to send requests: it renews the credential. Errors are those of
-// requests, or wrap ErrNoExecCredential. Credential may be called concurrently.
+// Use RESTConfig to send requests: it renews the credential. The errors are those of
+// requests. Credential may be called concurrently.
 func (a *Access) Credential(ctx context.Context) (*plugin.Credential, error) {
-	if static, ok := a.backend().(*staticBackend); ok {
-		return static.credential(time.Now())
+	for {
+		c, err := a.transport.Credential(ctx)
+		switch {
+		case err != nil:
+			return nil, err
+		case c != nil:
+			return export(c)
+		}
+		if static, ok := a.backend().(*staticBackend); ok {
+			return static.credential()
+		}
 	}
-	c, err := a.transport.Credential(ctx)
-	switch {
-	case err != nil:
-		return nil, err
-	case c == nil: // switched to a configuration
-		return a.Credential(ctx)
-	}
-	return export(c)
 }
 
 // export returns the credential in the form of plugins.
@@ -63,13 +61,13 @@ func export(c *authn.Credential) (*plugin.Credential, error) {
 }
 
 // credential returns that of the configuration.
-func (s *staticBackend) credential(now time.Time) (*plugin.Credential, error) {
+func (s *staticBackend) credential() (*plugin.Credential, error) {
 	config := rest.CopyConfig(s.original)
 	switch {
-	case config.ExecProvider != nil, config.AuthProvider != nil, config.Transport != nil, config.WrapTransport != nil:
-		return nil, fmt.Errorf("%w: the configuration authenticates with code of its own", ErrNoExecCredential)
 	case config.Username != "" || config.Password != "":
-		return nil, fmt.Errorf("%w: the configuration has a user name and a password", ErrNoExecCredential)
+		return nil, errors.New("a user name and a password cannot be passed on: use a token or a client certificate")
+	case config.ExecProvider != nil, config.AuthProvider != nil, config.Transport != nil, config.WrapTransport != nil:
+		return nil, errors.New("what authenticates requests by itself cannot be passed on: use a token or a client certificate")
 	}
 	if err := rest.LoadTLSFiles(config); err != nil {
 		return nil, fmt.Errorf("client certificate: %w", err)
@@ -84,12 +82,9 @@ func (s *staticBackend) credential(now time.Time) (*plugin.Credential, error) {
 	}
 	c.Token = strings.TrimSpace(c.Token)
 	if c.Token == "" && len(c.ClientKey) == 0 {
-		return nil, ErrNoExecCredential
+		return nil, errors.New("the configuration has neither a token nor a client certificate")
 	}
 	c.Expiry = expiryOf(c)
-	if !c.Expiry.IsZero() && !now.Before(c.Expiry) {
-		return nil, fmt.Errorf("%w at %s", ErrExpired, c.Expiry.UTC().Format(time.RFC3339))
-	}
 	return c, nil
 }
 
