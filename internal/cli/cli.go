@@ -21,6 +21,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/rollcall-dev/rollcall/internal/cli/command"
+	"github.com/rollcall-dev/rollcall/internal/cli/gettoken"
+	"github.com/rollcall-dev/rollcall/internal/cli/kubeconfig"
 	"github.com/rollcall-dev/rollcall/internal/cli/list"
 	"github.com/rollcall-dev/rollcall/internal/cli/version"
 )
@@ -74,6 +76,8 @@ Exit codes: 0 all well, 1 something failed, 2 wrong flags or arguments.`,
 	env.AddFlags(root.PersistentFlags())
 	root.PersistentFlags().BoolVarP(&verbose, "verbose", "v", false, "Print log lines on the standard error")
 	root.AddCommand(
+		gettoken.New(env),
+		kubeconfig.New(env),
 		list.New(env),
 		version.New(env),
 	)

@@ -45,6 +45,9 @@ type Flags struct {
 	From          string
 	AllNamespaces bool
 	Selector      string
+	// ProfileName is the name of the only profile that is read from a hub, or "" for all.
+	// It is no flag.
+	ProfileName string
 	// ListTimeout is how long the inventory may take to be listed.
 	ListTimeout time.Duration
 
@@ -64,8 +67,8 @@ func (f *Flags) AddFlags(c *cobra.Command) {
 	flags.BoolVarP(&f.AllNamespaces, "all-namespaces", "A", false, "Profiles of all namespaces of the hub")
 	flags.StringVarP(&f.Selector, "selector", "l", "", "Label selector of profiles, such as env=prod,region!=eu")
 	flags.DurationVar(&f.ListTimeout, "list-timeout", 30*time.Second, "How long the inventory may take to be listed")
-	flags.StringSliceVar(&f.files, "file", nil, "With --from=file: a kubeconfig file, may be repeated (default KUBECONFIG or ~/.kube/config, and those in the working directory)")
-	flags.StringSliceVar(&f.dirs, "dir", nil, "With --from=file: a folder of kubeconfig files, may be repeated")
+	flags.StringArrayVar(&f.files, "file", nil, "With --from=file: a kubeconfig file, may be repeated (default KUBECONFIG or ~/.kube/config, and those in the working directory)")
+	flags.StringArrayVar(&f.dirs, "dir", nil, "With --from=file: a folder of kubeconfig files, may be repeated")
 	flags.StringVar(&f.secretLabel, "secret-label", kubeconfig.DefaultKubeconfigSecretLabel, "With --from=kubeconfig: the label of the Secrets, whose value is true")
 	flags.StringVar(&f.secretKey, "secret-key", kubeconfig.DefaultKubeconfigSecretKey, "With --from=kubeconfig: the key of the kubeconfig in a Secret")
 	flags.StringVar(&f.prefix, "kind-prefix", "", "With --from=kind: the prefix of the names of clusters")

@@ -12,6 +12,7 @@ import (
 	"sync"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/client-go/rest"
 
@@ -46,7 +47,7 @@ func (f *Flags) Open(ctx context.Context, env *command.Env) (*Inventory, error) 
 		return nil, err
 	}
 	i := &Inventory{flags: f, options: &f.Credentials}
-	if slices.Contains([]string{Hub, Kubeconfig, ClusterAPI}, f.From) {
+	if f.UsesHub() {
 		if err := i.openHub(ctx, env); err != nil {
 			return nil, err
 		}
@@ -84,7 +85,11 @@ func (i *Inventory) openSource(selector labels.Selector) error {
 	var err error
 	switch f.From {
 	case Hub:
-		i.Source, err = hub.New(i.HubConfig, hub.Options{Namespaces: []string{i.Namespace}, LabelSelector: selector})
+		options := hub.Options{Namespaces: []string{i.Namespace}, LabelSelector: selector}
+		if f.ProfileName != "" {
+			options.FieldSelector = fields.OneTermEqualSelector(metav1.ObjectNameField, f.ProfileName)
+		}
+		i.Source, err = hub.New(i.HubConfig, options)
 		return err
 	case Kubeconfig:
 		if f.AllNamespaces {

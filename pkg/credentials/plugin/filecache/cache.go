@@ -92,7 +92,7 @@ func (c *Cache) Get(ctx context.Context, key any, obtain func(context.Context) (
 	digest := sha256.Sum256(text)
 	path := filepath.Join(c.Dir, hex.EncodeToString(digest[:])+entrySuffix)
 	started := time.Now()
-	if e := load(path); e.isFresh(started, c.MaxAge) {
+	if e := load(path); e.isFresh(started, c) {
 		return &e.Credential, nil
 	}
 	lock, err := acquire(ctx, path+lockSuffix)
@@ -102,7 +102,7 @@ func (c *Cache) Get(ctx context.Context, key any, obtain func(context.Context) (
 	defer func() { _ = lock.Close() }()
 	// Another process may have stored one before this one got the lock, or failed.
 	e, now := load(path), time.Now()
-	if e.isFresh(now, c.MaxAge) || e.isFrom(started, now) {
+	if e.isFresh(now, c) || e.isFrom(started, now) {
 		return &e.Credential, nil
 	}
 	if err := failureSince(path, started); err != nil {

@@ -22,18 +22,18 @@ type entry struct {
 
 // isFresh reports whether the credential may still be returned. A time of
 // obtaining in the future means that a clock was wrong. The entry may be nil.
-func (e *entry) isFresh(now time.Time, maxAge time.Duration) bool {
+func (e *entry) isFresh(now time.Time, c *Cache) bool {
 	switch {
 	case e == nil || now.Before(e.Obtained):
 		return false
-	case now.Before(e.KeptUntil) && e.canBeKept(now):
+	case c.Keep != nil && now.Before(e.KeptUntil) && e.canBeKept(now):
 		return true
 	}
-	until := e.Obtained.Add(maxAge)
+	until := e.Obtained.Add(c.MaxAge)
 	if !e.Expiry.IsZero() {
 		lifetime := e.Expiry.Sub(e.Obtained)
 		due := e.Obtained.Add(time.Duration(float64(lifetime) * usedFor))
-		if maxAge == 0 || due.Before(until) {
+		if c.MaxAge == 0 || due.Before(until) {
 			until = due
 		}
 	}
