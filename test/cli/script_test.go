@@ -23,6 +23,7 @@ func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){
 		"mc-credential":              func() { os.Exit(cli.Main()) },
 		"mc-credential-token-secret": func() { plugin.Main(tokensecret.New()) },
+		"mc-credential-rotating":     func() { plugin.Main(&rotating{}) },
 	})
 }
 
@@ -30,8 +31,13 @@ func TestMain(m *testing.M) {
 // control planes: each changes only objects and profiles of its own.
 //
 // Variables: HUB and the kubeconfigs EAST, WEST, DOWN of administrators, PLUGINS is the
-// folder of the plugins, KUBECONFIG that of the hub with the context's namespace fleet.
-// "code N PROGRAM ARG..." is exec for a program that must end with exit code N.
+// folder of the plugins, KUBECONFIG that of the hub with the context's namespace fleet,
+// KUBECTL the path of kubectl.
+//
+// "code N PROGRAM ARG..." is exec for a program that must end with exit code N. "parallel N
+// PROGRAM ARG..." runs N processes at the same time, which must print the same. "profile
+// NAMESPACE NAME MEMBER" creates a profile with the access of the member, and "! profile
+// NAMESPACE NAME" deletes it.
 func TestScripts(t *testing.T) {
 	planes := startPlanes(t)
 	testscript.Run(t, testscript.Params{
@@ -41,9 +47,12 @@ func TestScripts(t *testing.T) {
 			if err != nil {
 				return err
 			}
+			env.Values[environment{}] = env
 			return planes.setUp(env, filepath.Dir(plugin))
 		},
-		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){"code": code},
+		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){
+			"code": code, "parallel": parallel, "profile": planes.profile,
+		},
 	})
 }
 

@@ -40,7 +40,7 @@ func (o *options) mergeInto(ctx context.Context, wanted *contexts) error {
 		return err
 	}
 	added := after - before + removed
-	_, err = fmt.Fprintf(o.env.ErrOut, "%s %s: %d contexts added, %d removed, %d up to date\n",
+	_, err = fmt.Fprintf(o.env.ErrOut, "%s %s: contexts: %d added, %d removed, %d present\n",
 		o.env.PaintErr(command.Green, "✓"), o.merge, added, removed, len(wanted.list)-added)
 	return err
 }
@@ -60,7 +60,7 @@ func (o *options) removeFrom(ctx context.Context, names []string) error {
 	if err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(o.env.ErrOut, "%s %s: %d contexts removed\n", o.env.PaintErr(command.Green, "✓"), o.merge, removed)
+	_, err = fmt.Fprintf(o.env.ErrOut, "%s %s: contexts: %d removed\n", o.env.PaintErr(command.Green, "✓"), o.merge, removed)
 	return err
 }
 
