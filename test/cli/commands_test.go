@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"sync"
 	"time"
@@ -37,13 +38,14 @@ func parallel(ts *testscript.TestScript, neg bool, args []string) {
 	env := ts.Value(environment{}).(*testscript.Env)
 	path, err := lookPath(env, args[1])
 	ts.Check(err)
+	variables := append(slices.Clone(env.Vars), "ROTATING="+ts.Getenv("ROTATING"))
 	outputs := make([]bytes.Buffer, n)
 	errs := make([]error, n)
 	var group sync.WaitGroup
 	for i := range n {
 		group.Go(func() {
 			c := exec.Command(path, args[2:]...)
-			c.Dir, c.Env, c.Stdout = env.WorkDir, append(env.Vars, "ROTATING="+ts.Getenv("ROTATING")), &outputs[i]
+			c.Dir, c.Env, c.Stdout = env.WorkDir, variables, &outputs[i]
 			errs[i] = c.Run()
 		})
 	}

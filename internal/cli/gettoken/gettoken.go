@@ -77,7 +77,6 @@ It is an exec plugin for kubeconfigs, which 'mc-credential kubeconfig' writes. C
 	flags.DurationVar(&o.cache.MaxAge, "max-age", 5*time.Minute, "For how long a stored credential is used at most; at most 65% of its lifetime")
 	flags.BoolVar(&o.refresh, "refresh", false, "Run the plugin now, and store the new credential")
 	flags.BoolVar(&o.noCache, "no-cache", false, "Neither use nor store credentials in files")
-	c.MarkFlagsMutuallyExclusive("refresh", "no-cache")
 	return c
 }
 
@@ -85,6 +84,8 @@ func (o *options) complete() error {
 	switch {
 	case o.cache.MaxAge <= 0:
 		return command.Usagef("--max-age must be positive: use --refresh to run the plugin now")
+	case o.refresh && o.noCache:
+		return command.Usagef("--refresh and --no-cache exclude each other")
 	case o.noCache:
 		o.cache = filecache.Cache{}
 		return nil

@@ -200,3 +200,13 @@ func TestInterrupt(t *testing.T) {
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(left).To(BeEmpty())
 }
+
+func TestRelativeFile(t *testing.T) {
+	g := NewWithT(t)
+	e := newEnvironment(t)
+	c := e.command("static")
+	c.Args = append(c.Args[:1:1], "get-token", "--from=file", "--file=clusters.kubeconfig", filepath.Join(e.dir, "clusters.kubeconfig+static"))
+	c.Dir = e.dir
+	token, stderr := run(t, c)
+	g.Expect(token).To(Equal("v1 static-token"), stderr)
+}

@@ -70,8 +70,6 @@ With --merge, the contexts are added to a file, or updated there. Other entries 
 	flags.BoolVar(&o.remove, "remove", false, "With --merge: remove the contexts of these names, or all that this command has added")
 	flags.BoolVar(&o.kuberc, "kuberc", false, "Print the kuberc (kubectl 1.36 or later) that allows kubectl to run this program, and no other credential plugin")
 	flags.StringVar(&o.command, "command", "", "The `program` in the kubeconfig, a path or a name in PATH (default the path of this one)")
-	c.MarkFlagsMutuallyExclusive("all", "remove", "kuberc")
-	c.MarkFlagsMutuallyExclusive("merge", "kuberc")
 	return c
 }
 
@@ -112,15 +110,17 @@ func (o *options) run(ctx context.Context, names []string) error {
 
 func (o *options) complete(names []string) error {
 	switch {
-	case o.kuberc && len(names) > 0:
-		return command.Usagef("--kuberc takes no arguments")
+	case o.kuberc && (len(names) > 0 || o.all || o.remove || o.merge != ""):
+		return command.Usagef("--kuberc goes with --command only")
+	case o.all && o.remove:
+		return command.Usagef("--all and --remove exclude each other: --remove without names removes all that was added")
 	case o.remove && o.merge == "":
 		return command.Usagef("--remove needs --merge with the kubeconfig file")
 	case o.all && len(names) > 0:
 		return command.Usagef("--all and the names of profiles exclude each other")
 	case !o.all && !o.remove && !o.kuberc && len(names) == 0:
 		return command.Usagef("name profiles, or set --all: see 'mc-credential list'")
-	case !o.sources.HasPaths():
+	case !o.remove && !o.kuberc && !o.sources.HasPaths():
 		return command.Usagef("--from=%s needs --file or --dir here, as kubectl may run in any folder", sources.File)
 	case o.command != "":
 		return nil

@@ -79,14 +79,23 @@ func (f *Flags) addCredentialArgs(args *[]string) error {
 }
 
 func addPaths(args *[]string, flag string, paths ...string) error {
+	paths, err := absolute(paths)
 	for _, path := range paths {
-		absolute, err := filepath.Abs(path)
-		if err != nil {
-			return err
-		}
-		*args = append(*args, command.Arg(flag, absolute))
+		*args = append(*args, command.Arg(flag, path))
 	}
-	return nil
+	return err
+}
+
+// absolute returns the paths from the root.
+func absolute(paths []string) ([]string, error) {
+	all := make([]string, len(paths))
+	for i, path := range paths {
+		var err error
+		if all[i], err = filepath.Abs(path); err != nil {
+			return nil, err
+		}
+	}
+	return all, nil
 }
 
 // UsesHub reports whether the inventory is in a hub, so that its profiles have a

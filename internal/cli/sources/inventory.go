@@ -103,7 +103,14 @@ func (i *Inventory) openSource(selector labels.Selector) error {
 		options.Kubeconfig.Exec = f.exec()
 		provider = clusterapi.New(options)
 	case File:
-		options := file.Options{KubeconfigFiles: f.files, KubeconfigDirs: f.dirs, Exec: f.exec()}
+		// The paths are part of the names, which must be the same in any folder.
+		options := file.Options{Exec: f.exec()}
+		if options.KubeconfigFiles, err = absolute(f.files); err != nil {
+			return err
+		}
+		if options.KubeconfigDirs, err = absolute(f.dirs); err != nil {
+			return err
+		}
 		if provider, err = file.New(options); err != nil {
 			return err
 		}
