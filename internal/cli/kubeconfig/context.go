@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/runtime"
@@ -67,7 +68,7 @@ func (c *contexts) add(e *entries) error {
 func inventoryOf(args sources.Args, opened *sources.Inventory) string {
 	flags := args.Inventory
 	if opened.Namespace != "" {
-		flags = append(flags[:len(flags):len(flags)], command.Arg("namespace", opened.Namespace))
+		flags = append(slices.Clip(flags), command.Arg("namespace", opened.Namespace))
 	}
 	return strings.Join(flags, " ")
 }
