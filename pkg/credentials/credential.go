@@ -22,9 +22,10 @@ import (
 // Credential returns the credential with which requests are sent now, for programs that
 // pass it on, such as exec plugins. As the first request does, it runs the plugin if there
 // is no valid credential, and waits for it; the limits of the Resolver apply. For an
-// Access made by FromRESTConfig it returns the token and the client certificate of the
-// configuration, with their expiry if they show one; a password, an auth-provider and
-// an ExecProvider cannot be passed on.
+// Access made by the function FromRESTConfig it returns the token and the client
+// certificate of the configuration, with their expiry if they show one; a password, an
+// auth-provider and an ExecProvider cannot be passed on. Impersonation is not part of a
+// credential.
 //
 // Use RESTConfig to send requests: it renews the credential. The errors are those of
 // requests. Credential may be called concurrently.

@@ -129,7 +129,10 @@ func (o *options) run(ctx context.Context, name string) error {
 
 // get returns the credential of the profile of that name.
 func (o *options) get(ctx context.Context, name string, request plugin.Request) (result, error) {
-	if o.server == "" && request.Cluster != nil {
+	if request.Cluster != nil {
+		if server := request.Cluster.Server; o.server != "" && o.server != server {
+			return result{}, fmt.Errorf("the credential is for --server %s, but the kubeconfig has the server %s", o.server, server)
+		}
 		o.server = request.Cluster.Server
 	}
 	key, err := o.newKey(name)

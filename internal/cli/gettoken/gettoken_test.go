@@ -4,7 +4,6 @@
 package gettoken_test
 
 import (
-	"bytes"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -139,6 +138,11 @@ func TestWrongServer(t *testing.T) {
 	token, stderr = run(t, c)
 	g.Expect(token).To(BeEmpty())
 	g.Expect(stderr).To(ContainSubstring("not https://evil.example.com"))
+	again := e.command("east", "--server=https://east.example.com")
+	again.Env = c.Env
+	token, stderr = run(t, again)
+	g.Expect(token).To(BeEmpty(), "kubectl would send the stored credential to its server")
+	g.Expect(stderr).To(ContainSubstring("is for --server https://east.example.com, but the kubeconfig has the server https://evil.example.com"))
 	g.Expect(e.runs("east")).To(Equal(1))
 }
 
@@ -180,25 +184,6 @@ func TestKilledHolderReleasesTheLock(t *testing.T) {
 	_ = holder.Wait()
 	token, stderr := e.token("east")
 	g.Expect(token).To(Equal("v1 t1"), stderr)
-}
-
-func TestInterrupt(t *testing.T) {
-	g := NewWithT(t)
-	e := newEnvironment(t)
-	e.write("east/hang", "")
-	c := e.command("east")
-	var stdout, stderr bytes.Buffer
-	c.Stdout, c.Stderr = &stdout, &stderr
-	g.Expect(c.Start()).To(Succeed())
-	g.Eventually(func() int { return e.runs("east") }, 20*time.Second, 10*time.Millisecond).Should(Equal(1))
-	g.Expect(c.Process.Signal(os.Interrupt)).To(Succeed())
-	g.Expect(c.Wait()).NotTo(Succeed())
-	g.Expect(c.ProcessState.ExitCode()).To(Equal(1))
-	g.Expect(stdout.String()).To(BeEmpty())
-	g.Expect(stderr.String()).To(Equal("error: interrupted\n"))
-	left, err := filepath.Glob(filepath.Join(e.dir, ".cache", "rollcall", "get-token", "*.json"))
-	g.Expect(err).NotTo(HaveOccurred())
-	g.Expect(left).To(BeEmpty())
 }
 
 func TestRelativeFile(t *testing.T) {

@@ -11,6 +11,8 @@ import (
 	"os"
 	"slices"
 	"strings"
+
+	"github.com/rollcall-dev/rollcall/internal/cli/sources"
 )
 
 // key has all that decides which credential it is, as far as it is known without a
@@ -63,7 +65,7 @@ func (o *options) newKey(name string) (*key, error) {
 		}
 		k.Inventory = append(k.Inventory, "--dir="+dir)
 	}
-	if file := o.sources.Credentials.ProviderFile; file != "" {
+	if file := o.sources.Credentials.ProviderFile; file != "" && o.sources.From == sources.Hub {
 		content, err := os.ReadFile(file)
 		if err != nil {
 			return nil, fmt.Errorf("provider file: %w", err)

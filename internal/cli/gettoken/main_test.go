@@ -90,6 +90,15 @@ func (e *environment) write(name, content string) {
 	}
 }
 
+func (e *environment) read(name string) string {
+	e.t.Helper()
+	data, err := os.ReadFile(filepath.Join(e.dir, name))
+	if err != nil {
+		e.t.Fatal(err)
+	}
+	return string(data)
+}
+
 // output is what the plugin of the context prints from now on.
 func (e *environment) output(context, token string, expiry time.Time) {
 	e.t.Helper()

@@ -183,11 +183,13 @@ func sweep(dir string, now time.Time) {
 		}
 		_ = lock.Close()
 	}
-	// Files of processes that were killed while writing.
-	paths, _ = filepath.Glob(filepath.Join(dir, temporaryPrefix+"*"))
-	for _, path := range paths {
-		if isExpired(path, now.Add(-time.Minute)) {
-			_ = os.Remove(path)
+	// Files of processes that were killed while writing, and old failures.
+	for _, pattern := range []string{temporaryPrefix + "*", "*" + failureSuffix} {
+		paths, _ = filepath.Glob(filepath.Join(dir, pattern))
+		for _, path := range paths {
+			if isExpired(path, now.Add(-time.Minute)) {
+				_ = os.Remove(path)
+			}
 		}
 	}
 }
