@@ -57,7 +57,7 @@ install: ## Install the plugins into GOBIN, or into INSTALL_DIR.
 ##@ Test
 
 .PHONY: controlplane
-controlplane: ## Prepare kube-apiserver and etcd for tests, print their folder. Minutes the first time.
+controlplane: ## Prepare kube-apiserver, etcd and kubectl for tests, print their folder. Minutes the first time.
 	@$(CONTROLPLANE)
 
 .PHONY: test

@@ -22,7 +22,7 @@ import (
 // their version.
 const (
 	envCalls      = "FAKE_CALLS"      // file that gets a line per run of go
-	envFail       = "FAKE_FAIL"       // what fails: any of etcd, kube-apiserver, setup-envtest (go builds), download
+	envFail       = "FAKE_FAIL"       // what fails: any of etcd, kube-apiserver, kubectl, setup-envtest (go builds), download
 	envHang       = "FAKE_HANG"       // the one of these that hangs at the gate
 	envGate       = "FAKE_GATE"       // address of the gate, see newGate
 	envDownloaded = "FAKE_DOWNLOADED" // version that setup-envtest downloads
@@ -81,7 +81,7 @@ func fakeSetupEnvtest(args []string) {
 	}
 	dir := filepath.Join(args[slices.Index(args, "--bin-dir")+1], "k8s", "platform")
 	must(os.MkdirAll(dir, 0o755))
-	for _, name := range []string{"etcd", "kube-apiserver"} {
+	for _, name := range []string{"etcd", "kube-apiserver", "kubectl"} {
 		writeBinary(filepath.Join(dir, name), os.Getenv(envDownloaded))
 	}
 	fmt.Print(dir)

@@ -33,8 +33,8 @@ const (
 
 const usage = `Usage: controlplane [flags]
 
-Prints a folder with kube-apiserver and etcd. If needed, it first downloads them
-in seconds, or builds them from source in a few minutes. The result is stored in
+Prints a folder with kube-apiserver, etcd and kubectl. If needed, it first downloads
+them in seconds, or builds them from source in a few minutes. The result is stored in
 the user's cache folder.
 
 Example:

@@ -17,7 +17,7 @@ import (
 )
 
 func TestSources(t *testing.T) {
-	const etcd, apiServer, envtest = "etcd", "kube-apiserver", "setup-envtest"
+	const etcd, apiServer, kubectl, envtest = "etcd", "kube-apiserver", "kubectl", "setup-envtest"
 	tests := []struct {
 		name     string
 		override []string // binaries in the folder that KUBEBUILDER_ASSETS names
@@ -32,12 +32,12 @@ func TestSources(t *testing.T) {
 	}{
 		{
 			name:     "KUBEBUILDER_ASSETS takes precedence over the cache",
-			override: []string{etcd, apiServer}, cached: []string{etcd, apiServer},
+			override: []string{etcd, apiServer}, cached: []string{etcd, apiServer, kubectl},
 			wantVersion: "override",
 		},
 		{
 			name:     "an incomplete KUBEBUILDER_ASSETS is an error, even with a full cache",
-			override: []string{etcd}, cached: []string{etcd, apiServer},
+			override: []string{etcd}, cached: []string{etcd, apiServer, kubectl},
 			wantCode: exitBadOverride, wantStderr: "KUBEBUILDER_ASSETS is not usable",
 		},
 		{
@@ -47,7 +47,7 @@ func TestSources(t *testing.T) {
 		},
 		{
 			name:        "a full cache needs no build",
-			cached:      []string{etcd, apiServer},
+			cached:      []string{etcd, apiServer, kubectl},
 			wantVersion: "cached",
 		},
 		{
@@ -58,33 +58,33 @@ func TestSources(t *testing.T) {
 		{
 			name:        "a download of another minor release is rejected",
 			env:         []string{envDownloaded + "=v1.2.3"},
-			wantVersion: version(t), wantBuilds: []string{envtest, etcd, apiServer},
+			wantVersion: version(t), wantBuilds: []string{envtest, etcd, apiServer, kubectl},
 		},
 		{
 			name:        "a download that fails leads to a build",
 			env:         []string{envFail + "=download"},
-			wantVersion: version(t), wantBuilds: []string{envtest, etcd, apiServer},
+			wantVersion: version(t), wantBuilds: []string{envtest, etcd, apiServer, kubectl},
 		},
 		{
 			name:        "a build of the downloader that fails leads to a build of the rest",
 			env:         []string{envFail + "=setup-envtest"},
-			wantVersion: version(t), wantBuilds: []string{envtest, etcd, apiServer},
+			wantVersion: version(t), wantBuilds: []string{envtest, etcd, apiServer, kubectl},
 		},
 		{
 			name:        "a download that takes too long leads to a build",
 			env:         []string{envHang + "=download"},
 			args:        []string{"-download-timeout=50ms"},
-			wantVersion: version(t), wantBuilds: []string{envtest, etcd, apiServer},
+			wantVersion: version(t), wantBuilds: []string{envtest, etcd, apiServer, kubectl},
 		},
 		{
 			name:        "no download without time for it",
 			args:        []string{"-download-timeout=0"},
-			wantVersion: version(t), wantBuilds: []string{etcd, apiServer},
+			wantVersion: version(t), wantBuilds: []string{etcd, apiServer, kubectl},
 		},
 		{
-			name:   "an incomplete cache is filled again",
-			cached: []string{etcd}, args: []string{"-download-timeout=0"},
-			wantVersion: version(t), wantBuilds: []string{etcd, apiServer},
+			name:   "an incomplete cache gets what is missing",
+			cached: []string{etcd, apiServer}, args: []string{"-download-timeout=0"},
+			wantVersion: "cached", wantBuilds: []string{kubectl},
 		},
 		{
 			name:     "a failed build shows the compiler's error",
@@ -158,6 +158,21 @@ func TestBuildsIgnoreGOFLAGS(t *testing.T) {
 	}
 }
 
+func TestOverrideIsTheCache(t *testing.T) {
+	e := newEnvironment(t)
+	for _, name := range []string{"etcd", "kube-apiserver"} { // of a version without kubectl
+		e.install(e.cache, name, "cached")
+	}
+	e.env = append(e.env, "KUBEBUILDER_ASSETS="+e.cache)
+	cmd, stdout, stderr := e.command("-download-timeout=0")
+	if err := cmd.Run(); err != nil || stdout.String() != e.cache+"\n" {
+		t.Fatalf("%v, standard output %q, standard error %q", err, stdout, stderr)
+	}
+	if calls := e.calls(); len(calls) != 1 || !strings.HasSuffix(calls[0], "/cmd/kubectl") {
+		t.Errorf("go was run as %q, want one build of kubectl", calls)
+	}
+}
+
 func TestQuiet(t *testing.T) {
 	e := newEnvironment(t)
 	cmd, stdout, stderr := e.command("-quiet", "-download-timeout=0")
@@ -190,8 +205,8 @@ func TestTwoProcessesBuildOnce(t *testing.T) {
 	if firstOut.String() != secondOut.String() || firstOut.Len() == 0 {
 		t.Errorf("first printed %q, second %q", firstOut, secondOut)
 	}
-	if calls := e.calls(); len(calls) != 2 {
-		t.Errorf("go was run %d times, want twice:\n%s", len(calls), strings.Join(calls, "\n"))
+	if calls := e.calls(); len(calls) != 3 {
+		t.Errorf("go was run %d times, want 3 times:\n%s", len(calls), strings.Join(calls, "\n"))
 	}
 }
 
@@ -243,8 +258,8 @@ func TestKilledBuildLeavesNoBinary(t *testing.T) {
 		t.Fatalf("%v, standard output %q, standard error %q", err, stdout, stderr)
 	}
 	entries, err := os.ReadDir(e.cache)
-	if err != nil || len(entries) != 2 {
-		t.Errorf("the cache holds %v, %v; want two binaries", entries, err)
+	if err != nil || len(entries) != 3 {
+		t.Errorf("the cache holds %v, %v; want three binaries", entries, err)
 	}
 }
 

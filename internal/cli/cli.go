@@ -26,6 +26,8 @@ import (
 	"github.com/rollcall-dev/rollcall/internal/cli/command"
 	"github.com/rollcall-dev/rollcall/internal/cli/explain"
 	"github.com/rollcall-dev/rollcall/internal/cli/get"
+	"github.com/rollcall-dev/rollcall/internal/cli/gettoken"
+	"github.com/rollcall-dev/rollcall/internal/cli/kubeconfig"
 	"github.com/rollcall-dev/rollcall/internal/cli/list"
 	"github.com/rollcall-dev/rollcall/internal/cli/plugins"
 	"github.com/rollcall-dev/rollcall/internal/cli/publish"
@@ -85,6 +87,8 @@ Exit codes: 0 all well, 1 something failed, 2 wrong flags or arguments.`,
 		check.New(env),
 		explain.New(env),
 		get.New(env),
+		gettoken.New(env),
+		kubeconfig.New(env),
 		list.New(env),
 		plugins.New(env),
 		publish.New(env),

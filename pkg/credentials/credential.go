@@ -7,8 +7,8 @@ import (
 	"context"
 	"crypto/x509"
 	"encoding/pem"
+	"errors"
 	"fmt"
-	"os"
 	"strings"
 	"time"
 
@@ -18,99 +18,78 @@ import (
 	"github.com/rollcall-dev/rollcall/pkg/credentials/plugin"
 )
 
-// CredentialKind is what authenticates requests.
-type CredentialKind string
-
-// The kinds. A name and a password are Basic, and also a URL that contains them.
-const (
-	KindNone                CredentialKind = "None"
-	KindToken               CredentialKind = "Token"
-	KindCertificate         CredentialKind = "ClientCertificate"
-	KindTokenAndCertificate CredentialKind = "TokenAndClientCertificate"
-	KindBasic               CredentialKind = "Basic"
-	KindOfPlugin            CredentialKind = "Plugin"  // of client-go, which does not show the credential
-	KindOfConfiguration     CredentialKind = "Unknown" // of functions in a rest.Config
-)
-
-// CredentialInfo describes a credential. It contains no secret.
-type CredentialInfo struct {
-	// Kind is what the credential consists of.
-	Kind CredentialKind
-
-	// Expiry is when the credential, or the first of its parts, expires. It is zero
-	// if that is not known: of an opaque token without an expiry, for example.
-	Expiry time.Time
-}
-
-// Credential obtains the credential if there is no valid one yet, and describes it.
-// It sends no request to the cluster. It waits for the plugin until the context ends.
-// The errors are those of requests.
-func (a *Access) Credential(ctx context.Context) (CredentialInfo, error) {
-	c, err := a.transport.Credential(ctx)
-	if err != nil {
-		return CredentialInfo{}, err
-	}
-	if c == nil {
+// Credential returns the credential with which requests are sent now, for programs that
+// pass it on, such as exec plugins. As the first request does, it runs the plugin if there
+// is no valid credential, and waits for it; the limits of the Resolver apply. For an
+// Access made by the function FromRESTConfig it returns the token and the client
+// certificate of the configuration, with their expiry if they show one; a password, an
+// auth-provider and an ExecProvider cannot be passed on. Impersonation is not part of a
+// credential.
+//
+// Use RESTConfig to send requests: it renews the credential. The errors are those of
+// requests. Credential may be called concurrently.
+func (a *Access) Credential(ctx context.Context) (*plugin.Credential, error) {
+	for {
+		c, err := a.transport.Credential(ctx)
+		switch {
+		case err != nil:
+			return nil, err
+		case c != nil:
+			return export(c)
+		}
 		if static, ok := a.backend().(*staticBackend); ok {
 			return static.credential()
 		}
 	}
-	return describeCredential(c), nil
 }
 
-func describeCredential(c *authn.Credential) CredentialInfo {
-	switch {
-	case c == nil:
-		return CredentialInfo{Kind: KindNone}
-	case c.Certificate != nil && c.Authorization != "":
-		return CredentialInfo{Kind: KindTokenAndCertificate, Expiry: c.Expiry}
-	case c.Certificate != nil:
-		return CredentialInfo{Kind: KindCertificate, Expiry: c.Expiry}
+// export returns the credential in the form of plugins.
+func export(c *authn.Credential) (*plugin.Credential, error) {
+	out := &plugin.Credential{Token: strings.TrimPrefix(c.Authorization, "Bearer "), Expiry: c.Expiry}
+	if c.Certificate == nil {
+		return out, nil
 	}
-	return CredentialInfo{Kind: KindToken, Expiry: c.Expiry}
+	for _, der := range c.Certificate.Certificate {
+		out.ClientCertificate = append(out.ClientCertificate, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})...)
+	}
+	key, err := x509.MarshalPKCS8PrivateKey(c.Certificate.PrivateKey)
+	if err != nil {
+		return nil, fmt.Errorf("private key of the client certificate: %w", err)
+	}
+	out.ClientKey = pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: key})
+	return out, nil
 }
 
-// credential describes the configuration's own.
-func (s *staticBackend) credential() (CredentialInfo, error) {
-	info := CredentialInfo{Kind: s.kind()}
-	if info.Kind == KindOfPlugin || info.Kind == KindBasic {
-		return info, nil
-	}
+// credential returns that of the configuration.
+func (s *staticBackend) credential() (*plugin.Credential, error) {
 	config := rest.CopyConfig(s.original)
+	switch {
+	case config.Username != "" || config.Password != "":
+		return nil, errors.New("a user name and a password cannot be passed on: use a token or a client certificate")
+	case config.ExecProvider != nil, config.AuthProvider != nil, config.Transport != nil, config.WrapTransport != nil:
+		return nil, errors.New("what authenticates requests by itself cannot be passed on: use a token or a client certificate")
+	}
 	if err := rest.LoadTLSFiles(config); err != nil {
-		return CredentialInfo{}, fmt.Errorf("client certificate: %w", err)
+		return nil, fmt.Errorf("client certificate: %w", err)
 	}
 	token, err := tokenOf(config)
 	if err != nil {
-		return CredentialInfo{}, err
+		return nil, err
 	}
-	info.Expiry, _ = plugin.JWTExpiry(token)
-	if notAfter, found := certificateExpiry(config.CertData); found && (info.Expiry.IsZero() || notAfter.Before(info.Expiry)) {
-		info.Expiry = notAfter
+	c := &plugin.Credential{Token: strings.TrimSpace(token), ClientCertificate: config.CertData, ClientKey: config.KeyData}
+	if c.Token == "" && len(c.ClientKey) == 0 {
+		return nil, errors.New("the configuration has neither a token nor a client certificate")
 	}
-	return info, nil
+	c.Expiry = expiryOf(c.Token, c.ClientCertificate)
+	return c, nil
 }
 
-// tokenOf returns the bearer token, also one in a file, or "".
-func tokenOf(config *rest.Config) (string, error) {
-	if config.BearerTokenFile == "" {
-		return config.BearerToken, nil
+// expiryOf returns the earlier of the ends of the token and of the certificate, or zero.
+func expiryOf(token string, certificate []byte) time.Time {
+	expiry, _ := plugin.JWTExpiry(token)
+	notAfter, found := certificateExpiry(certificate)
+	if found && (expiry.IsZero() || notAfter.Before(expiry)) {
+		return notAfter
 	}
-	data, err := os.ReadFile(config.BearerTokenFile)
-	if err != nil {
-		return "", fmt.Errorf("token: %w", err)
-	}
-	return strings.TrimSpace(string(data)), nil
-}
-
-func certificateExpiry(data []byte) (notAfter time.Time, found bool) {
-	block, _ := pem.Decode(data)
-	if block == nil {
-		return time.Time{}, false
-	}
-	certificate, err := x509.ParseCertificate(block.Bytes)
-	if err != nil {
-		return time.Time{}, false
-	}
-	return certificate.NotAfter, true
+	return expiry
 }

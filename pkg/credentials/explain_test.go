@@ -267,7 +267,7 @@ func TestExplainOtherKinds(t *testing.T) {
 			text, err := json.Marshal(explained)
 			g.Expect(err).NotTo(HaveOccurred())
 			g.Expect(string(text)).NotTo(ContainSubstring("hunter2"))
-			info, err := access.Credential(t.Context())
+			info, err := access.DescribeCredential(t.Context())
 			g.Expect(err).NotTo(HaveOccurred())
 			g.Expect(info.Kind).To(Equal(tc.kind))
 		})
@@ -281,7 +281,7 @@ func TestCredential(t *testing.T) {
 	fake.output("t1", expiry)
 	access := resolve(t, onePlugin(t, fake), server.profile("c1"))
 	for range 2 {
-		info, err := access.Credential(t.Context())
+		info, err := access.DescribeCredential(t.Context())
 		g.Expect(err).NotTo(HaveOccurred())
 		g.Expect(info.Kind).To(Equal(credentials.KindToken))
 		g.Expect(info.Expiry.Equal(expiry)).To(BeTrue())
@@ -291,11 +291,11 @@ func TestCredential(t *testing.T) {
 
 	failing := newFakePlugin(t)
 	failing.set("code", "3")
-	_, err := resolve(t, onePlugin(t, failing), server.profile("c2")).Credential(t.Context())
+	_, err := resolve(t, onePlugin(t, failing), server.profile("c2")).DescribeCredential(t.Context())
 	g.Expect(err).To(MatchError(credentials.ErrPluginFailed))
 
 	access.Release()
-	_, err = access.Credential(t.Context())
+	_, err = access.DescribeCredential(t.Context())
 	g.Expect(err).To(MatchError(credentials.ErrReleased))
 }
 
@@ -304,7 +304,7 @@ func TestCredentialExpiryOfCertificates(t *testing.T) {
 	notAfter := future().UTC().Truncate(time.Second)
 	certificate, key := newCertificate(t, "user", notAfter)
 	config := &rest.Config{Host: "https://c1", TLSClientConfig: rest.TLSClientConfig{CertData: []byte(certificate), KeyData: []byte(key)}}
-	info, err := credentials.FromRESTConfig(config).Credential(t.Context())
+	info, err := credentials.FromRESTConfig(config).DescribeCredential(t.Context())
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(info.Kind).To(Equal(credentials.KindCertificate))
 	g.Expect(info.Expiry.Equal(notAfter)).To(BeTrue())

@@ -132,11 +132,15 @@ func (p *planes) setUp(env *testscript.Env, plugins string) error {
 	if err := os.WriteFile(providers, file, 0o600); err != nil {
 		return err
 	}
+	kubectl := filepath.Join(os.Getenv("KUBEBUILDER_ASSETS"), "kubectl")
+	if _, err := os.Stat(kubectl); err != nil {
+		return fmt.Errorf("KUBEBUILDER_ASSETS has no kubectl: unset it and use make test: %w", err)
+	}
 	for name, value := range map[string]string{
 		"HUB": p.hub.Kubeconfig, "EAST": p.east.Kubeconfig, "WEST": p.west.Kubeconfig, "DOWN": p.down.Kubeconfig,
 		"KUBECONFIG": kubeconfig, "PLUGINS": plugins, "PROVIDERS": providers,
 		"MC_CREDENTIAL_PROVIDER_FILE": providers, "MC_CREDENTIAL_PLUGIN_DIRS": plugins,
-		"HOME": env.WorkDir, "EAST_TOKEN": p.east.Token,
+		"HOME": env.WorkDir, "EAST_TOKEN": p.east.Token, "KUBECTL": kubectl,
 	} {
 		env.Setenv(name, value)
 	}

@@ -33,6 +33,7 @@ func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){
 		"mc-credential":              func() { os.Exit(cli.Main()) },
 		"mc-credential-token-secret": func() { plugin.Main(tokensecret.New()) },
+		"mc-credential-rotating":     func() { plugin.Main(&rotating{}) },
 	})
 }
 
@@ -40,13 +41,16 @@ func TestMain(m *testing.M) {
 // control planes: each changes only objects and profiles of its own.
 //
 // Variables: HUB and the kubeconfigs EAST, WEST, DOWN of administrators, PLUGINS is the
-// folder of the plugins, KUBECONFIG that of the hub with the context's namespace fleet.
-// Commands:
+// folder of the plugins, KUBECONFIG that of the hub with the context's namespace fleet,
+// KUBECTL the path of kubectl. Commands:
 //
 //	code N PROGRAM ARG...            is exec for a program that must end with exit code N
+//	parallel N PROGRAM ARG...        runs N processes at the same time, which must print the same
 //	await FILE REGEXP                waits until a line of the file matches
 //	configmap KUBECONFIG NAME LABEL  creates a ConfigMap with the label script=LABEL
 //	patch KUBECONFIG FILE            patches a Deployment with the file, without keeping it
+//	profile NAMESPACE NAME MEMBER    creates a profile with the access of the member;
+//	! profile NAMESPACE NAME         deletes it
 func TestScripts(t *testing.T) {
 	planes := startPlanes(t)
 	testscript.Run(t, testscript.Params{
@@ -56,10 +60,12 @@ func TestScripts(t *testing.T) {
 			if err != nil {
 				return err
 			}
+			env.Values[environment{}] = env
 			return planes.setUp(env, filepath.Dir(plugin))
 		},
 		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){
-			"await": await, "code": code, "configmap": configMap, "patch": patch,
+			"await": await, "code": code, "configmap": configMap, "parallel": parallel, "patch": patch,
+			"profile": planes.profile,
 		},
 	})
 }

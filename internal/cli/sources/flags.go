@@ -47,6 +47,9 @@ type Flags struct {
 	Namespace     string // of the hub, instead of that of --namespace
 	AllNamespaces bool
 	Selector      string
+	// ProfileName is the name of the only profile that is read from a hub, or "" for all.
+	// It is no flag.
+	ProfileName string
 	// ListTimeout is how long the inventory may take to be listed.
 	ListTimeout time.Duration
 
@@ -81,8 +84,8 @@ func (f *Flags) addCommonFlags(c *cobra.Command) {
 	flags := c.Flags()
 	flags.StringVar(&f.From, "from", Hub, "The inventory: one of "+strings.Join(kinds, ", "))
 	flags.DurationVar(&f.ListTimeout, "list-timeout", 30*time.Second, "How long the inventory may take to be listed")
-	flags.StringSliceVar(&f.files, "file", nil, "With --from=file: a kubeconfig file, may be repeated (default KUBECONFIG or ~/.kube/config, and those in the working directory)")
-	flags.StringSliceVar(&f.dirs, "dir", nil, "With --from=file: a folder of kubeconfig files, may be repeated")
+	flags.StringArrayVar(&f.files, "file", nil, "With --from=file: a kubeconfig file, may be repeated (default KUBECONFIG or ~/.kube/config, and those in the working directory)")
+	flags.StringArrayVar(&f.dirs, "dir", nil, "With --from=file: a folder of kubeconfig files, may be repeated")
 	flags.StringVar(&f.secretLabel, "secret-label", kubeconfig.DefaultKubeconfigSecretLabel, "With --from=kubeconfig: the label of the Secrets, whose value is true")
 	flags.StringVar(&f.secretKey, "secret-key", kubeconfig.DefaultKubeconfigSecretKey, "With --from=kubeconfig: the key of the kubeconfig in a Secret")
 	flags.StringVar(&f.prefix, "kind-prefix", "", "With --from=kind: the prefix of the names of clusters")

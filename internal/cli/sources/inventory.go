@@ -12,6 +12,7 @@ import (
 	"sync"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/client-go/rest"
 
@@ -47,7 +48,7 @@ func (f *Flags) Open(ctx context.Context, env *command.Env) (*Inventory, error) 
 		return nil, err
 	}
 	i := &Inventory{flags: f, options: &f.Credentials}
-	if slices.Contains([]string{Hub, Kubeconfig, ClusterAPI}, f.From) {
+	if f.UsesHub() {
 		if err := i.openHub(ctx, env); err != nil {
 			return nil, err
 		}
@@ -85,7 +86,11 @@ func (i *Inventory) openSource(selector labels.Selector) error {
 	var err error
 	switch f.From {
 	case Hub:
-		i.Source, err = hub.New(i.HubConfig, hub.Options{Namespaces: []string{i.Namespace}, LabelSelector: selector})
+		options := hub.Options{Namespaces: []string{i.Namespace}, LabelSelector: selector}
+		if f.ProfileName != "" {
+			options.FieldSelector = fields.OneTermEqualSelector(metav1.ObjectNameField, f.ProfileName)
+		}
+		i.Source, err = hub.New(i.HubConfig, options)
 		return err
 	case Kubeconfig:
 		if f.AllNamespaces {
@@ -99,7 +104,14 @@ func (i *Inventory) openSource(selector labels.Selector) error {
 		options.Kubeconfig.Exec = f.exec()
 		provider = clusterapi.New(options)
 	case File:
-		options := file.Options{KubeconfigFiles: f.files, KubeconfigDirs: f.dirs, Exec: f.exec()}
+		// The paths are part of the names, which must be the same in any folder.
+		options := file.Options{Exec: f.exec()}
+		if options.KubeconfigFiles, err = absolute(f.files); err != nil {
+			return err
+		}
+		if options.KubeconfigDirs, err = absolute(f.dirs); err != nil {
+			return err
+		}
 		if provider, err = file.New(options); err != nil {
 			return err
 		}

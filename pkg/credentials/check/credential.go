@@ -61,7 +61,7 @@ func (r *run) credential(access *credentials.Access) bool {
 		return false
 	}
 	start = time.Now()
-	info, err := access.Credential(r.ctx)
+	info, err := access.DescribeCredential(r.ctx)
 	o := r.credentialOutcome(info, err)
 	r.report.set(StepCredential, o.since(start))
 	if err != nil {

@@ -1,8 +1,8 @@
 // Copyright The Rollcall Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package assets finds the binaries of a Kubernetes control plane for tests, and
-// downloads or builds them if they are missing.
+// Package assets finds the binaries of a Kubernetes control plane and kubectl for
+// tests, and downloads or builds those that are missing.
 package assets
 
 import (
@@ -20,10 +20,18 @@ import (
 	"github.com/rollcall-dev/rollcall/hack/controlplane/internal/progress"
 )
 
-// The binaries that a folder must contain.
+// The binaries.
 const (
 	apiServer = "kube-apiserver"
 	etcd      = "etcd"
+	kubectl   = "kubectl"
+)
+
+var (
+	// binaries are those in the cache.
+	binaries = []string{etcd, apiServer, kubectl}
+	// required are those that an override must have.
+	required = []string{etcd, apiServer}
 )
 
 const (
@@ -38,34 +46,35 @@ var ErrOverride = errors.New("KUBEBUILDER_ASSETS is not usable")
 
 // A Maker downloads or builds the binaries.
 type Maker interface {
-	// Make writes both binaries to dir, which is empty before. It may leave other
+	// Make writes the named binaries to dir, which is empty before. It may leave other
 	// files there; the caller removes dir. It returns early when ctx ends.
-	Make(ctx context.Context, dir string) error
+	Make(ctx context.Context, dir string, names []string) error
 }
 
-// A Finder finds a folder with both binaries.
+// A Finder finds a folder with the binaries.
 type Finder struct {
-	// Override is the folder to use. If it is set, nothing else is tried.
+	// Override is the folder to use, unless it is Cache. If it is set, nothing else is
+	// tried. It need not have kubectl.
 	Override string
 	// Cache is the folder for the binaries of Version. Find fills it.
 	Cache string
 	// Version is the Kubernetes version, such as v1.37.1. Any patch release of it
 	// is accepted.
 	Version string
-	// Makers are tried in order until one succeeds, if the cache is empty.
+	// Makers are tried in order until one succeeds, for what the cache does not have.
 	Makers []Maker
 	// Report prints each step.
 	Report *progress.Reporter
 }
 
-// Find returns the absolute path of a folder with both binaries. Its error wraps
+// Find returns the absolute path of a folder with the binaries. Its error wraps
 // [ErrOverride] if the override is not such a folder. Processes may call it
 // concurrently for the same cache.
 func (f *Finder) Find(ctx context.Context) (string, error) {
-	if f.Override != "" {
+	if f.Override != "" && f.Override != f.Cache {
 		return f.Override, checkOverride(f.Override)
 	}
-	if missing(f.Cache) == nil {
+	if len(f.missing()) == 0 {
 		return f.Cache, nil
 	}
 	if err := os.MkdirAll(f.Cache, 0o755); err != nil {
@@ -76,7 +85,7 @@ func (f *Finder) Find(ctx context.Context) (string, error) {
 		return "", err
 	}
 	defer unlock()
-	if missing(f.Cache) == nil { // another process has filled it
+	if len(f.missing()) == 0 { // another process has filled it
 		return f.Cache, nil
 	}
 	return f.Cache, f.fill(ctx)
@@ -124,13 +133,14 @@ func (f *Finder) fillFrom(ctx context.Context, maker Maker) error {
 		return err
 	}
 	defer os.RemoveAll(partial)
-	if err := maker.Make(ctx, partial); err != nil {
+	names := f.missing()
+	if err := maker.Make(ctx, partial, names); err != nil {
 		return err
 	}
-	if err := f.checkRuns(ctx, partial); err != nil {
+	if err := f.checkRun(ctx, partial, names); err != nil {
 		return err
 	}
-	for _, name := range []string{etcd, apiServer} {
+	for _, name := range names {
 		if err := os.Rename(filepath.Join(partial, name), filepath.Join(f.Cache, name)); err != nil {
 			return err
 		}
@@ -148,16 +158,24 @@ func (f *Finder) removePartial() error {
 	return err
 }
 
-// checkRuns verifies that both binaries run on this machine, and that the API
-// server has the right minor version.
-func (f *Finder) checkRuns(ctx context.Context, dir string) error {
-	for name, want := range map[string]string{etcd: "etcd", apiServer: minor(f.Version) + "."} {
-		out, err := exec.CommandContext(ctx, filepath.Join(dir, name), "--version").CombinedOutput()
+// checkRun verifies that the binaries run on this machine, and that those of Kubernetes
+// have the right minor version.
+func (f *Finder) checkRun(ctx context.Context, dir string, names []string) error {
+	for _, name := range names {
+		args, want := []string{"--version"}, minor(f.Version)+"."
+		switch name {
+		case etcd:
+			want = etcd
+		case kubectl:
+			args = []string{"version", "--client"}
+		}
+		command := name + " " + strings.Join(args, " ")
+		out, err := exec.CommandContext(ctx, filepath.Join(dir, name), args...).CombinedOutput()
 		if err != nil {
-			return fmt.Errorf("%s --version: %w", name, err)
+			return fmt.Errorf("%s: %w", command, err)
 		}
 		if !strings.Contains(string(out), want) {
-			return fmt.Errorf("%s --version: got %q, want %q in it", name, strings.TrimSpace(string(out)), want)
+			return fmt.Errorf("%s: got %q, want %q in it", command, strings.TrimSpace(string(out)), want)
 		}
 	}
 	return nil
@@ -167,23 +185,34 @@ func checkOverride(dir string) error {
 	if !filepath.IsAbs(dir) {
 		return fmt.Errorf("%w: %q is not an absolute path", ErrOverride, dir)
 	}
-	if err := missing(dir); err != nil {
-		return fmt.Errorf("%w: %w; unset it to prepare the binaries", ErrOverride, err)
+	for _, name := range required {
+		if err := check(dir, name); err != nil {
+			return fmt.Errorf("%w: %w; unset it to prepare the binaries", ErrOverride, err)
+		}
 	}
 	return nil
 }
 
-// missing returns an error unless dir contains both binaries.
-func missing(dir string) error {
-	for _, name := range []string{etcd, apiServer} {
-		path := filepath.Join(dir, name)
-		info, err := os.Stat(path)
-		if err != nil {
-			return err
+// missing returns the names of the binaries that the cache does not have.
+func (f *Finder) missing() []string {
+	var names []string
+	for _, name := range binaries {
+		if check(f.Cache, name) != nil {
+			names = append(names, name)
 		}
-		if !info.Mode().IsRegular() || info.Mode().Perm()&0o111 == 0 {
-			return fmt.Errorf("%s is not an executable file", path)
-		}
+	}
+	return names
+}
+
+// check returns an error unless dir contains the binary.
+func check(dir, name string) error {
+	path := filepath.Join(dir, name)
+	info, err := os.Stat(path)
+	if err != nil {
+		return err
+	}
+	if !info.Mode().IsRegular() || info.Mode().Perm()&0o111 == 0 {
+		return fmt.Errorf("%s is not an executable file", path)
 	}
 	return nil
 }

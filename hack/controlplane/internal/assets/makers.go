@@ -20,36 +20,45 @@ const KubernetesModule = "k8s.io/kubernetes"
 
 const (
 	apiServerPackage    = KubernetesModule + "/cmd/kube-apiserver"
+	kubectlPackage      = KubernetesModule + "/cmd/kubectl"
 	etcdPackage         = "go.etcd.io/etcd/server/v3"
 	setupEnvtestPackage = "sigs.k8s.io/controller-runtime/tools/setup-envtest"
 )
 
-// Build is the Maker that builds both binaries from source.
+// Build is the Maker that builds binaries from source.
 type Build struct {
 	// Module requires Kubernetes and etcd.
 	Module pinned.Module
-	// Version is the version that the API server reports: that of Kubernetes in
-	// Module.
+	// Version is the version that the API server and kubectl report: that of
+	// Kubernetes in Module.
 	Version string
 	// Report prints each step.
 	Report *progress.Reporter
 }
 
 // Make implements [Maker].
-func (b *Build) Make(ctx context.Context, dir string) error {
-	err := b.Report.Step("building etcd", "about 30 s the first time", func() error {
-		return b.Module.Build(ctx, etcdPackage, filepath.Join(dir, etcd))
-	})
-	if err != nil {
-		return err
+func (b *Build) Make(ctx context.Context, dir string, names []string) error {
+	for _, name := range names {
+		pkg, title, duration := apiServerPackage, name+" "+b.Version, "a few minutes the first time"
+		flags := versionFlags(b.Version)
+		switch name {
+		case etcd:
+			pkg, title, duration, flags = etcdPackage, name, "about 30 s the first time", nil
+		case kubectl:
+			pkg, duration = kubectlPackage, "about a minute the first time"
+		}
+		err := b.Report.Step("building "+title, duration, func() error {
+			return b.Module.Build(ctx, pkg, filepath.Join(dir, name), flags...)
+		})
+		if err != nil {
+			return err
+		}
 	}
-	return b.Report.Step("building kube-apiserver "+b.Version, "a few minutes the first time", func() error {
-		return b.Module.Build(ctx, apiServerPackage, filepath.Join(dir, apiServer), versionFlags(b.Version)...)
-	})
+	return nil
 }
 
-// versionFlags returns the linker flags that set the version of kube-apiserver,
-// which is otherwise v0.0.0-master.
+// versionFlags returns the linker flags that set the version of kube-apiserver and
+// kubectl, which is otherwise v0.0.0-master.
 func versionFlags(version string) []string {
 	major, minor, _ := strings.Cut(strings.TrimPrefix(minor(version), "v"), ".")
 	var flags []string
@@ -76,14 +85,14 @@ type Download struct {
 }
 
 // Make implements [Maker].
-func (d *Download) Make(ctx context.Context, dir string) error {
-	name := "downloading kube-apiserver " + minor(d.Version) + " and etcd"
-	return d.Report.Step(name, fmt.Sprintf("up to %v", d.Timeout), func() error {
-		return d.download(ctx, dir)
+func (d *Download) Make(ctx context.Context, dir string, names []string) error {
+	title := "downloading " + strings.Join(names, ", ") + " of Kubernetes " + minor(d.Version)
+	return d.Report.Step(title, fmt.Sprintf("up to %v", d.Timeout), func() error {
+		return d.download(ctx, dir, names)
 	})
 }
 
-func (d *Download) download(ctx context.Context, dir string) error {
+func (d *Download) download(ctx context.Context, dir string, names []string) error {
 	tool := filepath.Join(dir, "setup-envtest")
 	if err := d.Module.Build(ctx, setupEnvtestPackage, tool); err != nil {
 		return err
@@ -96,7 +105,7 @@ func (d *Download) download(ctx context.Context, dir string) error {
 	if err != nil {
 		return fmt.Errorf("setup-envtest: %w", err)
 	}
-	for _, name := range []string{etcd, apiServer} {
+	for _, name := range names {
 		if err := os.Rename(filepath.Join(strings.TrimSpace(string(out)), name), filepath.Join(dir, name)); err != nil {
 			return err
 		}

@@ -10,7 +10,6 @@ import (
 	"encoding/json"
 	"flag"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"time"
@@ -34,6 +33,15 @@ const (
 
 	// maxEntry is more than the size of any credential.
 	maxEntry = 4 << 20
+
+	// keptFor is how long the file of a credential without an expiry is kept.
+	keptFor = time.Hour
+
+	// keptMargin is how long a credential that Keep keeps must still be valid.
+	keptMargin = 30 * time.Second
+
+	// retryInterval is after how long Get tries to replace a credential that was kept.
+	retryInterval = 30 * time.Second
 )
 
 // Cache stores credentials in files. The zero value stores nothing. It is safe
@@ -43,6 +51,16 @@ type Cache struct {
 	// missing. Get fails if other users can write to it. Default: nothing is
 	// stored.
 	Dir string
+
+	// MaxAge is for how long a credential is returned at most after it was obtained. If
+	// it is set, credentials without an expiry are stored, too. Default: no limit.
+	MaxAge time.Duration
+
+	// Keep is called with the error of obtain if there is a stored credential with at
+	// least 30 s left until its expiry. If it returns true, Get returns that one instead
+	// of the error, and calls obtain again after 30 s at the earliest. Default: Get
+	// returns the error.
+	Keep func(err error) bool
 }
 
 // AddFlags registers the flag --cache-dir.
@@ -55,10 +73,11 @@ func (c *Cache) AddFlags(flags *flag.FlagSet) {
 // one. The key is any value that can be encoded as JSON. It must contain all that
 // distinguishes credentials: the identity, the scope, the source, and the
 // plugin's name. Only a digest of it is stored. A credential without an expiry is
-// not stored.
+// not stored unless MaxAge is set.
 //
 // Get returns the errors of obtain and of the context, and an error if the
-// folder is unusable.
+// folder is unusable. An error of obtain is also that of all processes that were
+// waiting for it, with its text: they do not repeat in turn what has just failed.
 func (c *Cache) Get(ctx context.Context, key any, obtain func(context.Context) (*plugin.Credential, error)) (*plugin.Credential, error) {
 	if c.Dir == "" {
 		return obtain(ctx)
@@ -72,26 +91,50 @@ func (c *Cache) Get(ctx context.Context, key any, obtain func(context.Context) (
 	}
 	digest := sha256.Sum256(text)
 	path := filepath.Join(c.Dir, hex.EncodeToString(digest[:])+entrySuffix)
-	if credential := load(path, time.Now()); credential != nil {
-		return credential, nil
+	started := time.Now()
+	if e := load(path); e.isFresh(started, c) {
+		return &e.Credential, nil
 	}
 	lock, err := acquire(ctx, path+lockSuffix)
 	if err != nil {
 		return nil, fmt.Errorf("cache: %w", err)
 	}
 	defer func() { _ = lock.Close() }()
-	// Another process may have stored one before this one got the lock.
-	if credential := load(path, time.Now()); credential != nil {
-		return credential, nil
+	// Another process may have stored one before this one got the lock, or failed.
+	e, now := load(path), time.Now()
+	if e.isFresh(now, c) || e.isFrom(started, now) {
+		return &e.Credential, nil
 	}
+	if err := failureSince(path, started); err != nil {
+		return nil, err
+	}
+	return c.renew(ctx, path, e, obtain)
+}
+
+// renew obtains a credential and stores it. The old entry may be nil. The caller holds
+// the lock.
+func (c *Cache) renew(
+	ctx context.Context, path string, old *entry, obtain func(context.Context) (*plugin.Credential, error),
+) (*plugin.Credential, error) {
 	obtained := time.Now()
 	credential, err := obtain(ctx)
-	if err != nil || credential == nil || credential.Expiry.IsZero() {
-		return credential, err
+	now := time.Now()
+	switch {
+	case err != nil && ctx.Err() != nil:
+		return nil, err // of this process alone
+	case err != nil && old.canBeKept(now) && c.Keep != nil && c.Keep(err):
+		old.KeptUntil = now.Add(retryInterval).Round(0)
+		_ = store(path, old)
+		return &old.Credential, nil
+	case err != nil:
+		storeFailure(path, err)
+		return nil, err
+	case credential == nil, credential.Expiry.IsZero() && c.MaxAge == 0:
+		return credential, nil
 	}
 	// The credential is returned even if it cannot be stored.
-	if store(path, credential, obtained) == nil {
-		sweep(c.Dir, time.Now())
+	if store(path, &entry{Obtained: obtained.Round(0), Credential: *credential}) == nil {
+		sweep(c.Dir, now)
 	}
 	return credential, nil
 }
@@ -135,15 +178,18 @@ func sweep(dir string, now time.Time) {
 		lock := flock.New(path+lockSuffix, flock.SetPermissions(0o600))
 		if locked, err := lock.TryLock(); err == nil && locked && holds(lock) && isExpired(path, now) {
 			_ = os.Remove(path)
+			_ = os.Remove(path + failureSuffix)
 			_ = os.Remove(lock.Path())
 		}
 		_ = lock.Close()
 	}
-	// Files of processes that were killed while writing.
-	paths, _ = filepath.Glob(filepath.Join(dir, temporaryPrefix+"*"))
-	for _, path := range paths {
-		if isExpired(path, now.Add(-time.Minute)) {
-			_ = os.Remove(path)
+	// Files of processes that were killed while writing, and old failures.
+	for _, pattern := range []string{temporaryPrefix + "*", "*" + failureSuffix} {
+		paths, _ = filepath.Glob(filepath.Join(dir, pattern))
+		for _, path := range paths {
+			if isExpired(path, now.Add(-time.Minute)) {
+				_ = os.Remove(path)
+			}
 		}
 	}
 }
@@ -164,72 +210,4 @@ func prepare(dir string) error {
 		return fmt.Errorf("%s: %w", dir, err)
 	}
 	return nil
-}
-
-// entry is the content of a file, whose modification time is the expiry.
-type entry struct {
-	Obtained time.Time `json:"obtained"`
-	plugin.Credential
-}
-
-// isFresh reports whether the credential may still be returned. A time of
-// obtaining in the future means that a clock was wrong.
-func (e *entry) isFresh(now time.Time) bool {
-	lifetime := e.Expiry.Sub(e.Obtained)
-	until := e.Obtained.Add(time.Duration(float64(lifetime) * usedFor))
-	return lifetime > 0 && !now.Before(e.Obtained) && now.Before(until) &&
-		(e.Token != "" || len(e.ClientKey) > 0)
-}
-
-// load returns nil unless the file has a fresh credential that can be trusted.
-func load(path string, now time.Time) *plugin.Credential {
-	info, err := os.Lstat(path)
-	if err != nil || !info.Mode().IsRegular() || info.Size() > maxEntry || checkOwner(info, 0o077) != nil {
-		return nil
-	}
-	file, err := os.Open(path)
-	if err != nil {
-		return nil
-	}
-	defer func() { _ = file.Close() }()
-	var e entry
-	if json.NewDecoder(io.LimitReader(file, maxEntry)).Decode(&e) != nil || !e.isFresh(now) {
-		return nil
-	}
-	return &e.Credential
-}
-
-// store replaces the file atomically. The temporary file has mode 0600 from the
-// start.
-func store(path string, c *plugin.Credential, obtained time.Time) (err error) {
-	data, err := json.Marshal(entry{Obtained: obtained.Round(0), Credential: *c})
-	if err != nil {
-		return err
-	}
-	file, err := os.CreateTemp(filepath.Dir(path), temporaryPrefix+"*")
-	if err != nil {
-		return err
-	}
-	defer func() {
-		if err != nil {
-			_ = os.Remove(file.Name())
-		}
-	}()
-	_, err = file.Write(data)
-	if closeErr := file.Close(); err == nil {
-		err = closeErr
-	}
-	if err == nil {
-		err = os.Chtimes(file.Name(), time.Time{}, c.Expiry)
-	}
-	if err == nil {
-		err = os.Rename(file.Name(), path)
-	}
-	return err
-}
-
-// isExpired reports whether the file's credential has expired.
-func isExpired(path string, now time.Time) bool {
-	info, err := os.Lstat(path)
-	return err == nil && info.ModTime().Before(now)
 }

@@ -12,10 +12,10 @@
 // It is off by default; the flag --cache-dir turns it on. Callers that keep
 // credentials in memory, such as Rollcall's managed authenticator, do not need
 // it. The protocol cannot tell a plugin that a server rejected a token: a revoked
-// token is returned until most of its lifetime has passed.
+// token is returned until most of its lifetime has passed, or until MaxAge.
 //
 // There is one file per key, readable only by the user, in a folder that only
 // the user can write to. Files are replaced atomically. If several processes
-// need the same credential, one obtains it and the others wait; different keys do
-// not wait for each other. Expired files are removed whenever one is stored.
+// need the same credential, one obtains it and the others wait for it or for its
+// error; different keys do not wait for each other. Expired files are removed whenever one is stored.
 package filecache
