@@ -22,6 +22,8 @@ import (
 
 	"github.com/rollcall-dev/rollcall/internal/cli/command"
 	"github.com/rollcall-dev/rollcall/internal/cli/list"
+	"github.com/rollcall-dev/rollcall/internal/cli/register"
+	"github.com/rollcall-dev/rollcall/internal/cli/rotate"
 	"github.com/rollcall-dev/rollcall/internal/cli/version"
 )
 
@@ -75,6 +77,9 @@ Exit codes: 0 all well, 1 something failed, 2 wrong flags or arguments.`,
 	root.PersistentFlags().BoolVarP(&verbose, "verbose", "v", false, "Print log lines on the standard error")
 	root.AddCommand(
 		list.New(env),
+		register.New(env),
+		register.NewUnregister(env),
+		rotate.New(env),
 		version.New(env),
 	)
 	for _, c := range root.Commands() {
