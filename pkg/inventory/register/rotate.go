@@ -208,7 +208,7 @@ func requestNext(ctx context.Context, secret *corev1.Secret, c claims) (token st
 	}
 	request, err := member.requestToken(ctx, c.account(), lifetime)
 	switch {
-	case apierrors.IsUnauthorized(err):
+	case apierrors.IsUnauthorized(err), apierrors.IsNotFound(err): // a deleted ServiceAccount; which depends on the API server's cache
 		return "", next, errors.New("the member does not accept the token any more: register the member again")
 	case err != nil:
 		return "", next, err
