@@ -56,6 +56,7 @@ var (
 	errStart  error
 	running   []*realfleet.ControlPlane
 	planesDir string
+	crd       string // path of the CRD of ClusterProfiles
 )
 
 // planes skips the test if there are no control planes.
@@ -97,7 +98,7 @@ func startPlanes(assets string) error {
 	if err != nil {
 		return err
 	}
-	crd := filepath.Join(strings.TrimSpace(string(module)), "config", "crd", "bases", "multicluster.x-k8s.io_clusterprofiles.yaml")
+	crd = filepath.Join(strings.TrimSpace(string(module)), "config", "crd", "bases", "multicluster.x-k8s.io_clusterprofiles.yaml")
 	hub, err = realfleet.NewHub(ctx, hubPlane, crd)
 	return err
 }

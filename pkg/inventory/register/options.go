@@ -129,7 +129,7 @@ type Options struct {
 	ServiceAccount types.NamespacedName
 
 	// Audience of these tokens. It must be one of the member alone. Defaults to the
-	// server's URL.
+	// server's URL, which the plugin oidc accepts without its flag --allowed-audience.
 	Audience string
 
 	// UsernamePrefix precedes the user name that the member derives from a token, in
@@ -186,7 +186,7 @@ func (o Options) completeServer() (Options, error) {
 		return o, invalid("the server of the member must be an https URL such as https://c1.example.com:6443")
 	}
 	o.Server = strings.TrimRight(o.Server, "/")
-	o.Audience = cmp.Or(o.Audience, o.Server)
+	o.Audience = cmp.Or(o.Audience, ownAudience(server))
 	if strings.ContainsFunc(o.Audience, func(r rune) bool { return r <= ' ' || r > '~' }) {
 		return o, invalid("audience %q: must have only visible ASCII characters", o.Audience)
 	}
@@ -205,6 +205,16 @@ func (o Options) completeServer() (Options, error) {
 		return o, invalid("the configuration of the member has a tls-server-name, which a profile must not have: give a server whose name is in its certificate")
 	}
 	return o, nil
+}
+
+// ownAudience returns the URL of a server in the spelling of the plugin oidc, for which
+// it is an audience that belongs to the server.
+func ownAudience(server *url.URL) string {
+	host := strings.ToLower(server.Host)
+	if port := server.Port(); port == "" || port == "443" {
+		host = strings.TrimSuffix(host, ":"+port)
+	}
+	return "https://" + host + strings.TrimRight(server.EscapedPath(), "/")
 }
 
 // checkNames checks names that become those of objects.

@@ -9,6 +9,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/url"
 	"strings"
 	"time"
 
@@ -150,6 +151,9 @@ func (s *session) chooseAccess(ctx context.Context) error {
 		return err
 	}
 	s.result.Access, s.result.User, s.user = AccessOIDC, user, user
+	if server, err := url.Parse(s.o.Server); err == nil && s.o.Audience != ownAudience(server) {
+		s.warn("the audience is not the URL of the server: the plugin oidc needs --allowed-audience=%s=%s", s.o.Audience, ownAudience(server))
+	}
 	return nil
 }
 

@@ -44,8 +44,14 @@ type authenticationConfiguration struct {
 }
 
 type jwtAuthenticator struct {
-	Issuer        jwtIssuer     `json:"issuer"`
-	ClaimMappings claimMappings `json:"claimMappings"`
+	Issuer              jwtIssuer            `json:"issuer"`
+	ClaimMappings       claimMappings        `json:"claimMappings"`
+	UserValidationRules []userValidationRule `json:"userValidationRules"`
+}
+
+type userValidationRule struct {
+	Expression string `json:"expression"`
+	Message    string `json:"message"`
 }
 
 type jwtIssuer struct {
@@ -77,6 +83,9 @@ func AuthenticationConfiguration(ctx context.Context, o Options) (*Trust, error)
 	}
 	trust := &Trust{User: o.UsernamePrefix + subjectPrefix + o.ServiceAccount.Namespace + ":" + o.ServiceAccount.Name}
 	entry := jwtAuthenticator{Issuer: jwtIssuer{URL: issuer, Audiences: []string{o.Audience}}}
+	entry.UserValidationRules = []userValidationRule{{
+		Expression: fmt.Sprintf("user.username == '%s'", trust.User), Message: "not the ServiceAccount of the hub that is registered",
+	}}
 	entry.ClaimMappings.Username.Claim, entry.ClaimMappings.Username.Prefix = "sub", o.UsernamePrefix
 	hub := rest.AnonymousClientConfig(o.Hub)
 	if err := rest.LoadTLSFiles(hub); err != nil {
@@ -122,38 +131,56 @@ func issuerOf(ctx context.Context, hub *rest.Config) (string, error) {
 	return document.Issuer, nil
 }
 
-// tryIssuer reads the issuer as a member will, without credentials. It returns the
-// certificate authority, "" for that of the system, and a warning if that did not work
-// from here.
+// tryIssuer reads the issuer and its keys as a member will, without credentials. It
+// returns the certificate authority, "" for that of the system, and a warning if that
+// did not work from here.
 func tryIssuer(ctx context.Context, issuer string, hub *rest.Config) (authority, warning string) {
-	document := strings.TrimRight(issuer, "/") + "/.well-known/openid-configuration"
-	var code int
-	var err error
+	target := strings.TrimRight(issuer, "/") + "/.well-known/openid-configuration"
+	body, warning := []byte(nil), ""
 	for _, authority = range []string{string(hub.CAData), ""} {
-		config := &rest.Config{Host: document, TLSClientConfig: rest.TLSClientConfig{CAData: []byte(authority)}, Timeout: requestTimeout}
-		var client *http.Client
-		if client, err = rest.HTTPClientFor(config); err != nil {
-			continue
-		}
-		code, _, err = get(ctx, client, document)
-		invalid := (*tls.CertificateVerificationError)(nil)
-		if !errors.As(err, &invalid) {
+		var untrusted bool
+		if body, warning, untrusted = tryDocument(ctx, target, authority); !untrusted {
 			break
 		}
 	}
-	switch {
-	case err != nil:
+	if warning != "" {
 		if sameHost(issuer, hub.Host) {
 			authority = string(hub.CAData)
 		}
-		return authority, fmt.Sprintf("the issuer could not be read from here: make sure that the API server of the member can read %s: %v", document, err)
-	case code == http.StatusUnauthorized, code == http.StatusForbidden:
-		return authority, "the hub does not let API servers of members read its issuer: " +
-			"kubectl create clusterrolebinding issuer-discovery --clusterrole=system:service-account-issuer-discovery --group=system:unauthenticated"
-	case code != http.StatusOK:
-		return authority, fmt.Sprintf("the response of the issuer has status %d: make sure that the API server of the member can read %s", code, document)
+		return authority, warning
 	}
-	return authority, ""
+	document := struct {
+		Keys string `json:"jwks_uri"`
+	}{}
+	if json.Unmarshal(body, &document) != nil || document.Keys == "" {
+		return authority, "the document of the issuer has no jwks_uri: " + target
+	}
+	if _, warning, _ = tryDocument(ctx, document.Keys, authority); warning != "" {
+		warning += "; if that is the wrong address, set --service-account-jwks-uri of the hub's API server"
+	}
+	return authority, warning
+}
+
+// tryDocument reads a document. It reports whether the authority is not that of the
+// server.
+func tryDocument(ctx context.Context, target, authority string) (body []byte, warning string, untrusted bool) {
+	config := &rest.Config{Host: target, TLSClientConfig: rest.TLSClientConfig{CAData: []byte(authority)}, Timeout: requestTimeout}
+	client, err := rest.HTTPClientFor(config)
+	code := 0
+	if err == nil {
+		code, body, err = get(ctx, client, target)
+	}
+	switch {
+	case err != nil:
+		invalid := (*tls.CertificateVerificationError)(nil)
+		return nil, fmt.Sprintf("make sure that the API server of the member can read %s, which could not be read from here: %v", target, err), errors.As(err, &invalid)
+	case code == http.StatusUnauthorized, code == http.StatusForbidden:
+		return nil, "the hub does not let API servers of members read its issuer: " +
+			"kubectl create clusterrolebinding issuer-discovery --clusterrole=system:service-account-issuer-discovery --group=system:unauthenticated", false
+	case code != http.StatusOK:
+		return nil, fmt.Sprintf("make sure that the API server of the member can read %s, which has status %d from here", target, code), false
+	}
+	return body, "", false
 }
 
 func sameHost(one, other string) bool {
