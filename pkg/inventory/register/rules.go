@@ -4,9 +4,12 @@
 package register
 
 import (
+	"cmp"
+	"errors"
 	"fmt"
 
 	rbacv1 "k8s.io/api/rbac/v1"
+	"sigs.k8s.io/json"
 	"sigs.k8s.io/yaml"
 )
 
@@ -20,17 +23,22 @@ import (
 // It may have the apiVersion, kind and metadata of a ClusterRole, which are ignored.
 // Unknown fields are errors.
 func ParseRules(data []byte) ([]rbacv1.PolicyRule, error) {
+	text, err := yaml.YAMLToJSONStrict(data)
+	if err != nil {
+		return nil, fmt.Errorf("not YAML: %w", err)
+	}
 	role := rbacv1.ClusterRole{}
-	if err := yaml.UnmarshalStrict(data, &role); err != nil {
+	strict, err := json.UnmarshalStrict(text, &role)
+	if err := cmp.Or(err, errors.Join(strict...)); err != nil {
 		return nil, fmt.Errorf("not a list of rules: %w", err)
 	}
 	switch {
 	case role.Kind != "" && role.Kind != "ClusterRole":
 		return nil, fmt.Errorf("kind %s: must be ClusterRole, or omitted", role.Kind)
 	case role.AggregationRule != nil:
-		return nil, fmt.Errorf("aggregationRule is not supported: list the rules")
+		return nil, errors.New("aggregationRule is not supported: list the rules")
 	case len(role.Rules) == 0:
-		return nil, fmt.Errorf("no rules: list what controllers may do in the member")
+		return nil, errors.New("no rules: list what controllers may do in the member")
 	}
 	for i, rule := range role.Rules {
 		if len(rule.Verbs) == 0 || len(rule.Resources) == 0 && len(rule.NonResourceURLs) == 0 {
