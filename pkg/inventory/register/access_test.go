@@ -10,7 +10,6 @@ import (
 
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
-	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -36,14 +35,14 @@ func TestAccess(t *testing.T) {
 	allowSecrets(t, o.Namespace)
 	connect := func() error {
 		resolver, err := credentials.New(credentials.Options{
-			Plugins: []func() plugin.Plugin{func() plugin.Plugin { return tokensecret.New() }},
+			Plugins: []func() plugin.Plugin{func() plugin.Plugin {
+				p := tokensecret.New()
+				p.Kubeconfig, p.Namespace = kubeconfig, o.Namespace
+				return p
+			}},
 			Providers: []providerfile.Provider{{
-				Name: string(register.AccessTokenSecret),
-				ExecConfig: &clientcmdapi.ExecConfig{
-					APIVersion: "client.authentication.k8s.io/v1", Command: "mc-credential-token-secret",
-					Args: []string{"--kubeconfig=" + kubeconfig, "--namespace=" + o.Namespace}, ProvideClusterInfo: true,
-				},
-				Rollcall: providerfile.Rollcall{InProcess: "mc-credential-token-secret"},
+				Name:     string(register.AccessTokenSecret),
+				Rollcall: providerfile.Extensions{InProcess: "mc-credential-token-secret"},
 			}},
 		})
 		if err != nil {
