@@ -32,6 +32,7 @@ func TestMain(m *testing.M) {
 // Variables: HUB and the kubeconfigs EAST, WEST, DOWN of administrators, PLUGINS is the
 // folder of the plugins, KUBECONFIG that of the hub with the context's namespace fleet.
 // "code N PROGRAM ARG..." is exec for a program that must end with exit code N.
+// "request NAMESPACE NAME" lists ConfigMaps of a profile's cluster, as a controller.
 func TestScripts(t *testing.T) {
 	planes := startPlanes(t)
 	testscript.Run(t, testscript.Params{
@@ -43,7 +44,7 @@ func TestScripts(t *testing.T) {
 			}
 			return planes.setUp(env, filepath.Dir(plugin))
 		},
-		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){"code": code},
+		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){"code": code, "request": planes.request},
 	})
 }
 

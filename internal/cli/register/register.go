@@ -107,6 +107,9 @@ func (o *options) run(ctx context.Context, name string) error {
 	if errors.Is(err, register.ErrNotTrusted) {
 		err = o.explainTrust(ctx, &r, err)
 	}
+	if err != nil && !r.DryRun && result != nil && len(result.Changes) > 0 {
+		err = fmt.Errorf("%w: repeat the command to complete the registration, or unregister it", err)
+	}
 	o.warn(r)
 	switch {
 	case result != nil && format != text:
@@ -165,12 +168,21 @@ func (o *options) explainTrust(ctx context.Context, r *report, untrusted error) 
 	}
 	r.Trust = trust
 	if o.trustFile != "" {
-		if err := os.WriteFile(o.trustFile, []byte(trust.Configuration), 0o600); err != nil {
+		if err := writeFile(o.trustFile, trust.Configuration); err != nil {
 			return err
 		}
 	}
 	return fmt.Errorf("%w: start its API server with the configuration in %s as --authentication-config, then repeat this command, or use --access=%s",
 		untrusted, cmp.Or(o.trustFile, "the output"), register.AccessTokenSecret)
+}
+
+// writeFile writes the whole file or nothing.
+func writeFile(path, content string) error {
+	temporary := path + ".tmp"
+	if err := os.WriteFile(temporary, []byte(content), 0o600); err != nil {
+		return err
+	}
+	return os.Rename(temporary, path)
 }
 
 func (o *options) warn(r report) {

@@ -143,7 +143,7 @@ func (c *cluster) find(ctx context.Context, r registration, object client.Object
 		if name := object.GetAnnotations()[AnnotationRegistered]; name != "" {
 			owner = "is that of " + name + " in another hub or inventory"
 		}
-		return true, c.wrap(object, fmt.Errorf("%w: it exists and %s", ErrNotOwned, owner))
+		return true, c.wrap(object, fmt.Errorf("%w: it exists and %s: choose another name or namespace", ErrNotOwned, owner))
 	}
 	return true, nil
 }

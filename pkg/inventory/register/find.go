@@ -64,35 +64,37 @@ func (c *cluster) secrets(ctx context.Context, r registration, namespaces ...str
 }
 
 // removable returns those of the namespaces of the objects that Register has created
-// and that have nothing else in them.
-func (c *cluster) removable(ctx context.Context, r registration, objects []client.Object) ([]*corev1.Namespace, error) {
+// and that have nothing else in them. Others of which that is unknown, as an API group
+// does not respond, are named in kept.
+func (c *cluster) removable(ctx context.Context, r registration, objects []client.Object) (namespaces []*corev1.Namespace, kept []string, err error) {
 	names := map[string]bool{}
 	for _, object := range objects {
 		if object.GetNamespace() != "" {
 			names[object.GetNamespace()] = true
 		}
 	}
-	var namespaces []*corev1.Namespace
 	for name := range names {
 		namespace := &corev1.Namespace{}
 		if err := c.Get(ctx, client.ObjectKey{Name: name}, namespace); err != nil {
 			if apierrors.IsNotFound(err) {
 				continue
 			}
-			return nil, fmt.Errorf("%s: namespace %s: %w", c.name, name, err)
+			return nil, nil, fmt.Errorf("%s: namespace %s: %w", c.name, name, err)
 		}
 		if namespace.Labels[LabelManagedBy] != Manager || namespace.DeletionTimestamp != nil {
 			continue
 		}
 		empty, err := c.isEmpty(ctx, r, name)
-		if err != nil {
-			return nil, fmt.Errorf("%s: looking for objects in namespace %s: %w", c.name, name, err)
-		}
-		if empty {
+		switch {
+		case err != nil && ctx.Err() != nil:
+			return nil, nil, err
+		case err != nil:
+			kept = append(kept, fmt.Sprintf("%s: Namespace %s, as it is unknown what is in it: %v", c.name, name, err))
+		case empty:
 			namespaces = append(namespaces, namespace)
 		}
 	}
-	return namespaces, nil
+	return namespaces, kept, nil
 }
 
 // isEmpty reports whether the namespace has nothing but objects of the registration
@@ -102,7 +104,6 @@ func (c *cluster) isEmpty(ctx context.Context, r registration, namespace string)
 	if err != nil {
 		return false, err
 	}
-	// An API group that does not respond is an error: it may have objects.
 	lists, err := disco.ServerPreferredNamespacedResourcesWithContext(ctx)
 	if err != nil {
 		return false, err

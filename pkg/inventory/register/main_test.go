@@ -255,20 +255,3 @@ func expired(token string) string {
 	parts[1] = base64.RawURLEncoding.EncodeToString(payload)
 	return strings.Join(parts, ".")
 }
-
-// allowSecrets lets the plugin read the Secrets of the namespace.
-func allowSecrets(t *testing.T, namespace string) {
-	t.Helper()
-	meta := metav1.ObjectMeta{Namespace: namespace, Name: "plugin-gets-tokens"}
-	err := hub.Create(t.Context(),
-		&rbacv1.Role{ObjectMeta: meta, Rules: []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"secrets"}, Verbs: []string{"get"}}}},
-		&rbacv1.RoleBinding{
-			ObjectMeta: meta,
-			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: meta.Name},
-			Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: hub.PluginAccount.Namespace, Name: hub.PluginAccount.Name}},
-		},
-	)
-	if err != nil {
-		t.Fatal(err)
-	}
-}

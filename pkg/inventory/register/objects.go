@@ -5,6 +5,7 @@ package register
 
 import (
 	"encoding/json"
+	"maps"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -109,9 +110,7 @@ func (s *session) profile(access Access, previous *inventory.Profile) (*inventor
 		return nil, err
 	}
 	labels := map[string]string{}
-	for key, value := range s.o.Labels {
-		labels[key] = value
-	}
+	maps.Copy(labels, s.o.Labels)
 	labels[inventory.LabelMemberID] = s.memberID
 	profile, err := inventory.Synthesize(inventory.Synthetic{
 		ClusterName: s.String(), Manager: Manager, Namespace: s.namespace, Name: s.name, DisplayName: s.name,

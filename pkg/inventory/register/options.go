@@ -173,6 +173,8 @@ func (o Options) complete() (Options, error) {
 		return o, invalid("service account %q: must be namespace/name", o.ServiceAccount)
 	case strings.HasPrefix(o.UsernamePrefix, "system:"):
 		return o, invalid("prefix of user names %q: must not begin with system:, which Kubernetes reserves", o.UsernamePrefix)
+	case !isVisible(o.UsernamePrefix) || strings.ContainsAny(o.UsernamePrefix, `'\`):
+		return o, invalid(`prefix of user names %q: must have only visible ASCII characters without ' and \`, o.UsernamePrefix)
 	}
 	return o.completeServer()
 }
@@ -187,7 +189,7 @@ func (o Options) completeServer() (Options, error) {
 	}
 	o.Server = strings.TrimRight(o.Server, "/")
 	o.Audience = cmp.Or(o.Audience, ownAudience(server))
-	if strings.ContainsFunc(o.Audience, func(r rune) bool { return r <= ' ' || r > '~' }) {
+	if !isVisible(o.Audience) {
 		return o, invalid("audience %q: must have only visible ASCII characters", o.Audience)
 	}
 	tls := rest.CopyConfig(o.Member)
@@ -232,6 +234,10 @@ func checkNames(namespace, name string, namespaces ...string) error {
 
 func isName(text string) bool  { return len(validation.IsDNS1123Subdomain(text)) == 0 }
 func isLabel(text string) bool { return len(validation.IsDNS1123Label(text)) == 0 }
+
+func isVisible(text string) bool {
+	return !strings.ContainsFunc(text, func(r rune) bool { return r <= ' ' || r > '~' })
+}
 
 func invalid(format string, args ...any) error {
 	return fmt.Errorf("%w: %w", ErrInvalidOptions, fmt.Errorf(format, args...))

@@ -294,9 +294,14 @@ func (s *session) prune(ctx context.Context, dryRun bool) error {
 			stale[s.member] = append(stale[s.member], object)
 		}
 	}
-	emptied, err := s.member.removable(ctx, s.registration, stale[s.member])
+	emptied, kept, err := s.member.removable(ctx, s.registration, stale[s.member])
 	if err != nil {
 		return err
+	}
+	for _, namespace := range kept {
+		if !dryRun {
+			s.warn("not removed: %s", namespace)
+		}
 	}
 	for _, namespace := range emptied {
 		stale[s.member] = append([]client.Object{namespace}, stale[s.member]...)

@@ -20,7 +20,6 @@ import (
 
 	"github.com/rollcall-dev/rollcall/pkg/inventory"
 	"github.com/rollcall-dev/rollcall/pkg/inventory/register"
-	tokensecret "github.com/rollcall-dev/rollcall/plugins/token-secret"
 )
 
 func eachItem(t *testing.T, list client.ObjectList, f func(client.Object)) {
@@ -53,7 +52,7 @@ func TestRegister(t *testing.T) {
 
 	secret := secretOf(t, o)
 	token := string(secret.Data["token"])
-	g.Expect(secret.Annotations).To(HaveKeyWithValue(tokensecret.AnnotationServer, strings.TrimRight(east.Config.Host, "/")))
+	g.Expect(secret.Annotations).To(HaveKeyWithValue(register.AnnotationServer, strings.TrimRight(east.Config.Host, "/")))
 	g.Expect(allowed(t, east, token)).To(Equal(200))
 
 	// Again: nothing changes, and the token stays.

@@ -48,7 +48,7 @@ type registration struct {
 	id              string // the value of LabelRegistration
 }
 
-// register reads the UID of the inventory's namespace, which no other hub has.
+// newRegistration reads the UID of the inventory's namespace, which no other hub has.
 func newRegistration(ctx context.Context, hub *cluster, namespace, name string) (registration, error) {
 	object := &corev1.Namespace{}
 	err := hub.Get(ctx, types.NamespacedName{Name: namespace}, object)

@@ -148,7 +148,7 @@ func rotate(ctx context.Context, hub *cluster, o RotateOptions, name string) Rot
 	}
 	switch {
 	case err != nil:
-		result.Rotation, result.Error = Failed, err.Error()
+		result.Rotation, result.Error = Failed, strings.ReplaceAll(err.Error(), "\n", "; ")
 	case renewed:
 		result.Rotation = Renewed
 	default:

@@ -154,10 +154,11 @@ func (u *removal) findInMember(ctx context.Context, memberID string) error {
 	if err != nil {
 		return err
 	}
-	namespaces, err := u.member.removable(ctx, u.registration, objects)
+	namespaces, kept, err := u.member.removable(ctx, u.registration, objects)
 	if err != nil {
 		return err
 	}
+	u.result.Left = append(u.result.Left, kept...)
 	// Before what is in them, by which they are found if this call does not get to the
 	// end.
 	for _, namespace := range namespaces {
