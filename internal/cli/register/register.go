@@ -60,7 +60,7 @@ The command can be repeated: to change options, and to complete what was interru
 
   # Without a stored secret: print what the member's API server needs, or register it
   mc-credential register east -n fleet --member-context east --rules rules.yaml \
-    --access oidc --service-account fleet/controller`,
+    --access oidc --service-account fleet/members`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error { return o.run(c.Context(), args[0]) },
 	}
@@ -74,7 +74,7 @@ The command can be repeated: to change options, and to complete what was interru
 	flags.StringVar(&r.MemberNamespace, "member-namespace", register.DefaultMemberNamespace, "The `namespace` of the member for the ServiceAccount, created if missing")
 	flags.StringToStringVar(&r.Labels, "label", nil, "A label of the profile, such as env=prod, may be repeated")
 	flags.DurationVar(&r.TokenLifetime, "token-lifetime", register.DefaultTokenLifetime, "With token-secret: the lifetime of tokens, which the member may shorten")
-	flags.StringVar(&o.serviceAccount, "service-account", "", "With oidc: `namespace/name` of the controllers' ServiceAccount in the hub")
+	flags.StringVar(&o.serviceAccount, "service-account", "", "With oidc: `namespace/name` of the ServiceAccount of the hub whose tokens the member accepts")
 	flags.StringVar(&r.Audience, "audience", "", "With oidc: the audience of the member (default its URL)")
 	flags.StringVar(&r.UsernamePrefix, "username-prefix", register.DefaultUsernamePrefix, "With oidc: the prefix of the hub's users in the configuration for the member")
 	flags.StringVar(&o.trustFile, "authentication-config", "", "With oidc: write the configuration for the member into this `file`, instead of the output")

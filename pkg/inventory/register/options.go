@@ -125,7 +125,8 @@ type Options struct {
 	TokenLifetime time.Duration
 
 	// ServiceAccount is the ServiceAccount of the hub whose tokens the member is to
-	// accept with AccessOIDC: that of the controllers. Required for AccessOIDC.
+	// accept with AccessOIDC: that of the plugin's flag --service-account, best one
+	// without permissions in the hub. Required for AccessOIDC.
 	ServiceAccount types.NamespacedName
 
 	// Audience of these tokens. It must be one of the member alone. Defaults to the

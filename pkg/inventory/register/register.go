@@ -73,6 +73,7 @@ type session struct {
 	memberID, version string
 	user              string             // of AccessOIDC, else ""
 	previous          *inventory.Profile // nil if there is none
+	oldSecrets        string             // the namespace of the Secret that previous names, or ""
 	replaced          bool               // previous is that of another cluster
 }
 
@@ -118,7 +119,7 @@ func (s *session) checkProfiles(ctx context.Context) error {
 		same := inventory.MemberID(profile) == s.memberID || inventory.ClusterID(profile) == s.memberID
 		switch {
 		case profile.Name == s.name && profile.Spec.ClusterManager.Name == Manager && s.owns(profile):
-			s.previous = profile
+			s.previous, s.oldSecrets = profile, secretOf(profile)
 			if s.replaced = inventory.MemberID(profile) != s.memberID; s.replaced && !s.o.Replace {
 				return fmt.Errorf("%w: %s stands for %s, and the member is %s: choose another name, or replace it",
 					ErrOtherCluster, s, inventory.MemberID(profile), s.memberID)
@@ -306,10 +307,7 @@ func (s *session) prune(ctx context.Context, dryRun bool) error {
 	for _, namespace := range emptied {
 		stale[s.member] = append([]client.Object{namespace}, stale[s.member]...)
 	}
-	namespaces := []string{s.o.SecretNamespace}
-	if s.previous != nil {
-		namespaces = append(namespaces, secretOf(s.previous))
-	}
+	namespaces := []string{s.o.SecretNamespace, s.oldSecrets}
 	secrets, err := s.hub.secrets(ctx, s.registration, namespaces...)
 	if err != nil {
 		return err

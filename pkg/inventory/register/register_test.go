@@ -18,6 +18,7 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/rollcall-dev/rollcall/internal/realfleet"
 	"github.com/rollcall-dev/rollcall/pkg/inventory"
 	"github.com/rollcall-dev/rollcall/pkg/inventory/register"
 )
@@ -220,10 +221,12 @@ func TestRegisterRefuses(t *testing.T) {
 func TestReplace(t *testing.T) {
 	g := NewWithT(t)
 	o := options(t, west)
+	o.SecretNamespace = realfleet.TokenNamespace
 	mustRegister(t, o)
 	before := profileOf(t, o)
-	o.Member, o.Replace = east.Config, true
+	o.Member, o.Replace, o.SecretNamespace = east.Config, true, ""
 	mustRegister(t, o)
+	g.Expect(objects(t, o)).To(HaveLen(6 + 5)) // what is in the first member stays
 	profile := profileOf(t, o)
 	g.Expect(profile.UID).NotTo(Equal(before.UID))
 	g.Expect(inventory.MemberID(profile)).NotTo(Equal(inventory.MemberID(before)))
