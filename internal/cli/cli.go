@@ -31,6 +31,8 @@ import (
 	"github.com/rollcall-dev/rollcall/internal/cli/list"
 	"github.com/rollcall-dev/rollcall/internal/cli/plugins"
 	"github.com/rollcall-dev/rollcall/internal/cli/publish"
+	"github.com/rollcall-dev/rollcall/internal/cli/register"
+	"github.com/rollcall-dev/rollcall/internal/cli/rotate"
 	"github.com/rollcall-dev/rollcall/internal/cli/version"
 )
 
@@ -92,6 +94,9 @@ Exit codes: 0 all well, 1 something failed, 2 wrong flags or arguments.`,
 		list.New(env),
 		plugins.New(env),
 		publish.New(env),
+		register.New(env),
+		register.NewUnregister(env),
+		rotate.New(env),
 		version.New(env),
 	)
 	for _, c := range root.Commands() {

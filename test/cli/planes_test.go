@@ -16,6 +16,8 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 	"golang.org/x/sync/errgroup"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
@@ -84,8 +86,14 @@ func startPlanes(t *testing.T) *planes {
 	return p
 }
 
-// fill adds the members to the hub, and stops one.
+// fill adds the members to the hub, and stops one. It creates inventories for the
+// scripts that register members.
 func (p *planes) fill(ctx context.Context) error {
+	for _, name := range []string{"register", "rotate"} {
+		if err := p.hub.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}); err != nil {
+			return err
+		}
+	}
 	for _, member := range []*realfleet.Member{p.east, p.west, p.down} {
 		if err := member.CreateConfigMap(ctx, "from-"+member.Name); err != nil {
 			return err

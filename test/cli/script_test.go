@@ -51,6 +51,7 @@ func TestMain(m *testing.M) {
 //	patch KUBECONFIG FILE            patches a Deployment with the file, without keeping it
 //	profile NAMESPACE NAME MEMBER    creates a profile with the access of the member;
 //	! profile NAMESPACE NAME         deletes it
+//	request NAMESPACE NAME           lists ConfigMaps of a profile's cluster, as a controller
 func TestScripts(t *testing.T) {
 	planes := startPlanes(t)
 	testscript.Run(t, testscript.Params{
@@ -65,7 +66,7 @@ func TestScripts(t *testing.T) {
 		},
 		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){
 			"await": await, "code": code, "configmap": configMap, "parallel": parallel, "patch": patch,
-			"profile": planes.profile,
+			"profile": planes.profile, "request": planes.request,
 		},
 	})
 }
