@@ -140,8 +140,8 @@ func (q *quickstart) startTrustingMember(ctx context.Context, r *report, h *hub,
 	if err := m.AllowIdentity(ctx); err != nil {
 		return nil, err
 	}
-	// The plugin sends tokens only to addresses in its arguments, and a change of these
-	// is a change of access. So the address of the second profile is in them already.
+	// The plugin gives out tokens only for the addresses in its arguments, and a change
+	// of these is a change of access. So they have that of the second profile already.
 	if h.asiaAgain, err = m.Again(ctx, realfleet.SecondNamespace); err != nil {
 		return nil, err
 	}

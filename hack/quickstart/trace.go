@@ -7,6 +7,7 @@ import (
 	"context"
 	"encoding/base64"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 )
@@ -42,6 +43,9 @@ func (q *quickstart) searchTokens(ctx context.Context, r *report) error {
 	}
 	traces := []string{anyToken}
 	for _, token := range tokens {
+		if !strings.HasPrefix(token, anyToken) {
+			return fmt.Errorf("a token does not begin with %q: other tokens cannot be found", anyToken)
+		}
 		traces = append(traces, tracesOf(token)...)
 	}
 	for _, trace := range traces {
