@@ -18,7 +18,8 @@
 // and each cluster has a stored token.
 //
 // The program is also an example of how to set up a hub. In internal/realfleet,
-// hub.go does what a cluster manager does, and member.go prepares a cluster.
+// hub.go does what a cluster manager does, member.go prepares a cluster, and trust.go
+// one that trusts the hub.
 // Here, hub.go, kubeconfig.go, file.go and clusterapi.go configure a controller with
 // minimal permissions.
 package main

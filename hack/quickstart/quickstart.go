@@ -174,14 +174,14 @@ func (q *quickstart) startControlPlane(ctx context.Context, name string) (*realf
 	return cp, nil
 }
 
-// stopLater has cleanUp stop the control plane.
+// stopLater makes cleanUp stop the control plane.
 func (q *quickstart) stopLater(cp *realfleet.ControlPlane) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.planes = append(q.planes, cp)
 }
 
-// closeLater has cleanUp close the member's Network.
+// closeLater makes cleanUp close the member's Network.
 func (q *quickstart) closeLater(m *realfleet.Member) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
