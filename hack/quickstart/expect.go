@@ -11,14 +11,15 @@ import (
 	"github.com/rollcall-dev/rollcall/internal/realfleet"
 )
 
-// Messages in the controller's log about a cluster.
+// Messages in the controller's log. All but the last are about a cluster.
 const (
-	engaged    = "Cluster engaged"
-	disengaged = "Cluster disengaged"
-	switched   = "Switched cluster connection"
-	kept       = "Cannot use the cluster's new access, keeping the current connection"
-	duplicate  = "Profile is a duplicate, its cluster has another name"
-	tookOver   = "Profile removed, its cluster keeps its name and goes on with another profile"
+	engaged     = "Cluster engaged"
+	disengaged  = "Cluster disengaged"
+	switched    = "Switched cluster connection"
+	kept        = "Cannot use the cluster's new access, keeping the current connection"
+	duplicate   = "Profile is a duplicate, its cluster has another name"
+	tookOver    = "Profile removed, its cluster keeps its name and goes on with another profile"
+	fileChanged = "Provider file changed"
 )
 
 // reconciledLine is the beginning of the line that the controller prints for a

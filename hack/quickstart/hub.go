@@ -17,13 +17,20 @@ import (
 	"github.com/rollcall-dev/rollcall/pkg/credentials/providerfile"
 )
 
-// pluginProgram is the credential plugin of the hub.
-const pluginProgram = "mc-credential-token-secret"
+// The credential plugins. One gets stored tokens from the hub; the other requests
+// tokens for a member that trusts the hub.
+const (
+	pluginProgram     = "mc-credential-token-secret"
+	oidcPluginProgram = "mc-credential-oidc"
+)
 
 // hub has a ClusterProfile for each member, and the tokens for a credential plugin.
 type hub struct {
 	*realfleet.Hub
-	bin, dir string
+	bin, dir         string
+	pluginKubeconfig string // path
+
+	asiaAgain *realfleet.Member // asia, for a second profile
 }
 
 func (h *hub) terms() terms {
@@ -37,7 +44,10 @@ func (h *hub) terms() terms {
 		},
 		touched:     "The updates were heartbeats: they changed only times in the status.",
 		permissions: "It is configured only for the hub, where it can only read ClusterProfiles:",
-		programs:    []string{"./examples/cluster-inventory-api", "./plugins/token-secret/cmd/" + pluginProgram},
+		programs: []string{
+			"./examples/cluster-inventory-api",
+			"./plugins/token-secret/cmd/" + pluginProgram, "./plugins/oidc/cmd/" + oidcPluginProgram,
+		},
 	}
 }
 
@@ -53,13 +63,16 @@ func (h *hub) setUp(ctx context.Context, r *report, q *quickstart) error {
 	if err != nil {
 		return err
 	}
-	h.Hub, err = realfleet.NewHub(ctx, cp, crd)
-	return err
+	if h.Hub, err = realfleet.NewHub(ctx, cp, crd); err != nil {
+		return err
+	}
+	return h.AllowTokenRequests(ctx)
 }
 
 func (h *hub) flags(ctx context.Context) (flags, tokens []string, err error) {
-	controller, plugin := filepath.Join(h.dir, controllerKubeconfigName), filepath.Join(h.dir, "plugin.kubeconfig")
-	for path, account := range map[string]*corev1.ServiceAccount{controller: h.ControllerAccount, plugin: h.PluginAccount} {
+	controller := filepath.Join(h.dir, controllerKubeconfigName)
+	h.pluginKubeconfig = filepath.Join(h.dir, "plugin.kubeconfig")
+	for path, account := range map[string]*corev1.ServiceAccount{controller: h.ControllerAccount, h.pluginKubeconfig: h.PluginAccount} {
 		token, err := h.IssueToken(ctx, account, nil)
 		if err != nil {
 			return nil, nil, err
@@ -69,33 +82,81 @@ func (h *hub) flags(ctx context.Context) (flags, tokens []string, err error) {
 		}
 		tokens = append(tokens, token)
 	}
-	providerFile := filepath.Join(h.dir, "providers.json")
 	return []string{
 		"--kubeconfig=" + controller,
-		"--clusterprofile-provider-file=" + providerFile,
+		"--clusterprofile-provider-file=" + h.providerFile(),
 		"--credential-plugin-dir=" + h.bin,
 		"--trusted-namespaces=" + realfleet.FleetNamespace + "," + realfleet.SecondNamespace,
-	}, tokens, writeProviderFile(providerFile, plugin)
+	}, tokens, h.writeProviderFile(h.tokenSecret())
 }
 
-// writeProviderFile writes the provider file (KEP-5339), which names the plugin
-// for the access provider of the profiles.
-func writeProviderFile(path, pluginKubeconfig string) error {
-	file, err := json.MarshalIndent(providerfile.File{
-		Providers: []providerfile.Provider{{
-			Name: realfleet.AccessProvider,
-			ExecConfig: &clientcmdapi.ExecConfig{
-				APIVersion:         "client.authentication.k8s.io/v1",
-				Command:            pluginProgram,
-				Args:               []string{"--kubeconfig=" + pluginKubeconfig, "--namespace=" + realfleet.TokenNamespace},
-				ProvideClusterInfo: true,
-			},
-		}},
-	}, "", "  ")
+func (h *hub) providerFile() string { return filepath.Join(h.dir, "providers.json") }
+
+// tokenSecret is the entry of the provider file for members with a token in the hub.
+func (h *hub) tokenSecret() providerfile.Provider {
+	args := []string{"--kubeconfig=" + h.pluginKubeconfig, "--namespace=" + realfleet.TokenNamespace}
+	return pluginEntry(realfleet.AccessProvider, pluginProgram, args)
+}
+
+func pluginEntry(accessProvider, program string, args []string) providerfile.Provider {
+	return providerfile.Provider{
+		Name: accessProvider,
+		ExecConfig: &clientcmdapi.ExecConfig{
+			APIVersion:         "client.authentication.k8s.io/v1",
+			Command:            program,
+			Args:               args,
+			ProvideClusterInfo: true,
+		},
+	}
+}
+
+// writeProviderFile replaces the provider file (KEP-5339), which names the plugins for
+// the access providers of the profiles. A running controller never reads half of it.
+func (h *hub) writeProviderFile(providers ...providerfile.Provider) error {
+	content, err := json.MarshalIndent(providerfile.File{Providers: providers}, "", "  ")
 	if err != nil {
 		return err
 	}
-	return os.WriteFile(path, file, 0o600)
+	next := h.providerFile() + ".next"
+	if err := os.WriteFile(next, content, 0o600); err != nil {
+		return err
+	}
+	return os.Rename(next, h.providerFile())
+}
+
+// startTrustingMember starts a cluster that trusts the hub, and adds the plugin for it
+// to the provider file. No token is stored for it.
+func (q *quickstart) startTrustingMember(ctx context.Context, r *report, h *hub, name string) (*realfleet.Member, error) {
+	cp, err := h.StartTrustingControlPlane(ctx, name, q.assets, q.dir)
+	if err != nil {
+		return nil, err
+	}
+	q.stopLater(cp)
+	m, err := h.NewTrustingMember(ctx, cp)
+	if err != nil {
+		return nil, err
+	}
+	q.closeLater(m)
+	if err := m.AllowIdentity(ctx); err != nil {
+		return nil, err
+	}
+	// The plugin gives out tokens only for the addresses in its arguments, and a change
+	// of these is a change of access. So they have that of the second profile already.
+	if h.asiaAgain, err = m.Again(ctx, realfleet.SecondNamespace); err != nil {
+		return nil, err
+	}
+	q.closeLater(h.asiaAgain)
+	args := h.PluginArgs(h.pluginKubeconfig, m, h.asiaAgain)
+	if err := h.writeProviderFile(h.tokenSecret(), pluginEntry(realfleet.OIDCAccessProvider, oidcPluginProgram, args)); err != nil {
+		return nil, err
+	}
+	r.Explain("asia trusts the hub: no token is stored. A plugin requests tokens from the hub that are")
+	r.Explain("valid only in asia. The running controller reads the plugin's entry in the provider file:")
+	line, err := q.expect(ctx, r, q.controller.stderr, fmt.Sprintf("the log line “%s”", fileChanged), logs(fileChanged, ""))
+	if err == nil {
+		r.Quote("%s", shorten(line, "providers"))
+	}
+	return m, err
 }
 
 func (h *hub) clusterName(m *realfleet.Member) string { return m.Namespace + "/" + m.Name }
@@ -120,16 +181,8 @@ func (h *hub) look() string {
 }
 
 // deleteFirstProfile creates a second profile for a member, in another namespace and
-// with another address and token, and deletes the first one.
-func (q *quickstart) deleteFirstProfile(ctx context.Context, r *report) error {
-	first := q.asia
-	second, err := first.Again(ctx, realfleet.SecondNamespace)
-	if err != nil {
-		return err
-	}
-	q.mu.Lock()
-	q.members = append(q.members, second)
-	q.mu.Unlock()
+// with another address, and deletes the first one.
+func (q *quickstart) deleteFirstProfile(ctx context.Context, r *report, first, second *realfleet.Member) error {
 	if err := q.add(ctx, r, second); err != nil {
 		return err
 	}
@@ -142,7 +195,7 @@ func (q *quickstart) deleteFirstProfile(ctx context.Context, r *report) error {
 		return fmt.Errorf("found no list of the ConfigMaps of %s in the log, not even the first", first.Name)
 	}
 
-	r.Explain("It has another address and token, and takes over when the first one is deleted:")
+	r.Explain("It has another address, and takes over when the first one is deleted:")
 	if err := q.remove(ctx, first); err != nil {
 		return err
 	}

@@ -93,7 +93,7 @@ func (q *quickstart) explain(err error) error {
 
 func (q *quickstart) summarize(took time.Duration) {
 	words := q.source.terms()
-	q.ui.Say("\nSuccess, in %.0fs. The controller was configured once, only for the %s, and never restarted.", took.Seconds(), words.place)
+	q.ui.Say("\nSuccess, in %.0fs. The controller was configured only for the %s, and never restarted.", took.Seconds(), words.place)
 	q.ui.Say("Its complete source is in %s. The same with other providers:\n", strings.TrimPrefix(words.programs[0], "./"))
 	for _, s := range sources {
 		if reflect.TypeOf(s.new()) != reflect.TypeOf(q.source) {
@@ -170,10 +170,22 @@ func (q *quickstart) startControlPlane(ctx context.Context, name string) (*realf
 	if err != nil {
 		return nil, err
 	}
+	q.stopLater(cp)
+	return cp, nil
+}
+
+// stopLater makes cleanUp stop the control plane.
+func (q *quickstart) stopLater(cp *realfleet.ControlPlane) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.planes = append(q.planes, cp)
-	return cp, nil
+}
+
+// closeLater makes cleanUp close the member's Network.
+func (q *quickstart) closeLater(m *realfleet.Member) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.members = append(q.members, m)
 }
 
 // startMember starts a cluster and sets it up for the controller.
@@ -186,8 +198,6 @@ func (q *quickstart) startMember(ctx context.Context, name string) (*realfleet.M
 	if err != nil {
 		return nil, err
 	}
-	q.mu.Lock()
-	q.members = append(q.members, m)
-	q.mu.Unlock()
+	q.closeLater(m)
 	return m, m.AllowIdentity(ctx)
 }

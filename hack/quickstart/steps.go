@@ -34,7 +34,7 @@ const updates = 10
 func (q *quickstart) steps() []step {
 	words := q.source.terms()
 	entry, place := words.entry, "the "+words.place
-	_, isHub := q.source.(*hub)
+	h, isHub := q.source.(*hub)
 
 	steps := []step{
 		{"Preparing kube-apiserver and etcd", "kube-apiserver and etcd are ready", q.prepare},
@@ -55,7 +55,8 @@ func (q *quickstart) steps() []step {
 	if isHub {
 		steps = append(steps, step{
 			"Deleting the first of two profiles of asia",
-			"asia's first profile is deleted, its cluster goes on with the second", q.deleteFirstProfile,
+			"asia's first profile is deleted, its cluster goes on with the second",
+			func(ctx context.Context, r *report) error { return q.deleteFirstProfile(ctx, r, q.asia, h.asiaAgain) },
 		})
 		leaks = "The controller's output and the profiles contain no token"
 	}
@@ -180,7 +181,12 @@ func (q *quickstart) startController(ctx context.Context, r *report) (err error)
 // addCluster starts a member and adds it.
 func (q *quickstart) addCluster(ctx context.Context, r *report) (err error) {
 	r.Now("starting it")
-	if q.asia, err = q.startMember(ctx, "asia"); err != nil {
+	if h, isHub := q.source.(*hub); isHub {
+		q.asia, err = q.startTrustingMember(ctx, r, h, "asia")
+	} else {
+		q.asia, err = q.startMember(ctx, "asia")
+	}
+	if err != nil {
 		return err
 	}
 	if err := q.asia.CreateConfigMap(ctx, "first"); err != nil {

@@ -112,9 +112,10 @@ func (m *Member) TokenKubeconfig(server string) ([]byte, error) {
 }
 
 // Again returns the same cluster for another ClusterProfile, in another namespace. It
-// has an address and a token of its own. Its Network must be closed.
+// has an address of its own and, unless it trusts the hub, a token of its own. Its
+// Network must be closed.
 func (m *Member) Again(ctx context.Context, namespace string) (*Member, error) {
-	again := &Member{ControlPlane: m.ControlPlane, Namespace: namespace, id: m.id, account: m.account, Audience: m.Audience}
+	again := &Member{ControlPlane: m.ControlPlane, Namespace: namespace, id: m.id, account: m.account, subject: m.subject, Audience: m.Audience}
 	return again, again.connect(ctx)
 }
 
