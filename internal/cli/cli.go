@@ -24,6 +24,7 @@ import (
 
 	"github.com/rollcall-dev/rollcall/internal/cli/check"
 	"github.com/rollcall-dev/rollcall/internal/cli/command"
+	"github.com/rollcall-dev/rollcall/internal/cli/execute"
 	"github.com/rollcall-dev/rollcall/internal/cli/explain"
 	"github.com/rollcall-dev/rollcall/internal/cli/get"
 	"github.com/rollcall-dev/rollcall/internal/cli/gettoken"
@@ -87,6 +88,7 @@ Exit codes: 0 all well, 1 something failed, 2 wrong flags or arguments.`,
 	root.PersistentFlags().BoolVarP(&verbose, "verbose", "v", false, "Print log lines on the standard error")
 	root.AddCommand(
 		check.New(env),
+		execute.New(env),
 		explain.New(env),
 		get.New(env),
 		gettoken.New(env),

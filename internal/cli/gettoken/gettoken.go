@@ -16,6 +16,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/rollcall-dev/rollcall/internal/cli/command"
+	"github.com/rollcall-dev/rollcall/internal/cli/output"
 	"github.com/rollcall-dev/rollcall/internal/cli/sources"
 	"github.com/rollcall-dev/rollcall/pkg/credentials/plugin"
 	"github.com/rollcall-dev/rollcall/pkg/credentials/plugin/filecache"
@@ -27,9 +28,17 @@ const (
 	ServerFlag = "server"
 )
 
+// Output formats: auto is a summary on a terminal, and otherwise JSON, an ExecCredential.
+const (
+	auto    output.Format = "auto"
+	summary output.Format = "summary"
+)
+
 type options struct {
 	env     *command.Env
 	sources sources.Flags
+
+	output output.Flags
 
 	server    string
 	showToken bool
@@ -46,7 +55,7 @@ func New(env *command.Env) *cobra.Command {
 		Short: "Print the credential of a profile",
 		Long: `Print the credential of a profile as an ExecCredential. The provider's plugin is run as a controller runs it.
 
-On a terminal it prints whose credential it is and when it expires instead, and not the credential.
+On a terminal it prints a summary instead: whose credential it is and when it expires, and not the credential.
 
 It is an exec plugin for kubeconfigs, which 'mc-credential kubeconfig' writes. Credentials are stored in a folder that only you can read. Processes that need the same one at the same time share one run of the plugin. With --server, a stored credential is used without a request to the hub; after --max-age the profile is read and the plugin is run again. If that fails, because the hub or the plugin does not respond, a credential that is still valid is kept.`,
 		Example: `  # Whose credential is it, and when does it expire?
@@ -70,6 +79,7 @@ It is an exec plugin for kubeconfigs, which 'mc-credential kubeconfig' writes. C
 		},
 	}
 	o.sources.AddFlags(c)
+	o.output.AddFlags(c, auto, summary, output.JSON)
 	flags := c.Flags()
 	flags.StringVar(&o.server, ServerFlag, "", "The `URL` that the profile must have: its credential is not printed for another API server")
 	flags.BoolVar(&o.showToken, "show-token", false, "Print the token and the private key on a terminal, too")
@@ -81,7 +91,12 @@ It is an exec plugin for kubeconfigs, which 'mc-credential kubeconfig' writes. C
 }
 
 func (o *options) complete() error {
+	format, err := o.output.Format()
 	switch {
+	case err != nil:
+		return err
+	case format == output.JSON && o.env.OutIsTerminal() && !o.showToken:
+		return command.Usagef("--output=json prints the credential: set --show-token, too, to print it on a terminal")
 	case o.cache.MaxAge <= 0:
 		return command.Usagef("--max-age must be positive: use --refresh to run the plugin now")
 	case o.refresh && o.noCache:
@@ -102,7 +117,7 @@ func (o *options) complete() error {
 		}
 		dir = filepath.Join(base, "rollcall", Name)
 	}
-	dir, err := filepath.Abs(dir)
+	dir, err = filepath.Abs(dir)
 	o.cache.Dir = dir
 	return err
 }
@@ -117,7 +132,7 @@ type result struct {
 }
 
 func (o *options) run(ctx context.Context, name string) error {
-	if o.env.OutIsTerminal() {
+	if format, _ := o.output.Format(); format == summary || format == auto && o.env.OutIsTerminal() {
 		r, err := o.get(ctx, name, plugin.Request{})
 		if err != nil {
 			return err

@@ -14,8 +14,10 @@ import (
 	"path/filepath"
 
 	"github.com/spf13/cobra"
+	"sigs.k8s.io/yaml"
 
 	"github.com/rollcall-dev/rollcall/internal/cli/command"
+	"github.com/rollcall-dev/rollcall/internal/cli/output"
 	"github.com/rollcall-dev/rollcall/internal/cli/sources"
 	"github.com/rollcall-dev/rollcall/pkg/inventory"
 )
@@ -23,6 +25,7 @@ import (
 type options struct {
 	env     *command.Env
 	sources sources.Flags
+	output  output.Flags
 
 	all     bool
 	prefix  string
@@ -63,6 +66,7 @@ With --merge, the contexts are added to a file, or updated there. Other entries 
 		},
 	}
 	o.sources.AddFlags(c)
+	o.output.AddFlags(c, output.YAML, output.JSON)
 	flags := c.Flags()
 	flags.BoolVar(&o.all, "all", false, "All profiles that the flags select")
 	flags.StringVar(&o.prefix, "prefix", "", "The `text` before the names of contexts, clusters and users")
@@ -96,7 +100,7 @@ func (o *options) run(ctx context.Context, names []string) error {
 		if err != nil {
 			return err
 		}
-		if _, err := o.env.Out.Write(data); err != nil {
+		if err := o.print(data); err != nil {
 			return err
 		}
 	} else if err := o.mergeInto(ctx, wanted); err != nil {
@@ -108,8 +112,26 @@ func (o *options) run(ctx context.Context, names []string) error {
 	return nil
 }
 
+// print prints YAML in the chosen format.
+func (o *options) print(data []byte) error {
+	if format, _ := o.output.Format(); format == output.JSON {
+		var value any
+		if err := yaml.Unmarshal(data, &value); err != nil {
+			return err
+		}
+		return o.output.PrintValue(o.env.Out, value)
+	}
+	_, err := o.env.Out.Write(data)
+	return err
+}
+
 func (o *options) complete(names []string) error {
+	format, err := o.output.Format()
 	switch {
+	case err != nil:
+		return err
+	case format == output.JSON && o.merge != "":
+		return command.Usagef("--output=json does not go with --merge, which writes YAML")
 	case o.kuberc && (len(names) > 0 || o.all || o.remove || o.merge != ""):
 		return command.Usagef("--kuberc goes with --command only")
 	case o.all && o.remove:
@@ -120,9 +142,24 @@ func (o *options) complete(names []string) error {
 		return command.Usagef("--all and the names of profiles exclude each other")
 	case !o.all && !o.remove && !o.kuberc && len(names) == 0:
 		return command.Usagef("name profiles, or set --all: see 'mc-credential list'")
-	case !o.remove && !o.kuberc && !o.sources.HasPaths():
+	case o.remove || o.kuberc:
+		return o.findCommand()
+	}
+	return o.findProgram()
+}
+
+// findProgram checks that kubectl can run this program with the same flags, and sets its
+// path.
+func (o *options) findProgram() error {
+	if !o.sources.HasPaths() {
 		return command.Usagef("--from=%s needs --file or --dir here, as kubectl may run in any folder", sources.File)
-	case o.command != "":
+	}
+	return o.findCommand()
+}
+
+// findCommand sets the path of this program, unless it is given.
+func (o *options) findCommand() error {
+	if o.command != "" {
 		return nil
 	}
 	// Not os.Executable, which names the target of a link that upgrades change.

@@ -25,8 +25,8 @@ func (o *options) printKuberc() error {
 		CredentialPluginPolicy:    "Allowlist",
 		CredentialPluginAllowlist: []allowlistEntry{{Command: o.command}},
 	})
-	if err == nil {
-		_, err = o.env.Out.Write(data)
+	if err != nil {
+		return err
 	}
-	return err
+	return o.print(data)
 }
