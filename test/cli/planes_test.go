@@ -30,6 +30,7 @@ type planes struct {
 	hub              *realfleet.Hub
 	east, west, down *realfleet.Member
 	pluginConfig     string // kubeconfig for the plugin
+	controller       string // path of the example
 }
 
 // startPlanes starts the control planes, which end with the test.
@@ -50,7 +51,15 @@ func startPlanes(t *testing.T) *planes {
 		return cp, err
 	}
 	p := &planes{pluginConfig: filepath.Join(dir, "plugin.kubeconfig")}
+	p.controller = filepath.Join(dir, "cluster-inventory-api")
 	var group errgroup.Group
+	group.Go(func() error {
+		build := exec.CommandContext(ctx, "go", "build", "-o", p.controller, "github.com/rollcall-dev/rollcall/examples/cluster-inventory-api")
+		if output, err := build.CombinedOutput(); err != nil {
+			return fmt.Errorf("building the example: %w\n%s", err, output)
+		}
+		return nil
+	})
 	group.Go(func() error {
 		module, err := exec.CommandContext(ctx, "go", "list", "-m", "-f", "{{.Dir}}", "sigs.k8s.io/cluster-inventory-api").Output()
 		if err != nil {
@@ -148,7 +157,7 @@ func (p *planes) setUp(env *testscript.Env, plugins string) error {
 		"HUB": p.hub.Kubeconfig, "EAST": p.east.Kubeconfig, "WEST": p.west.Kubeconfig, "DOWN": p.down.Kubeconfig,
 		"KUBECONFIG": kubeconfig, "PLUGINS": plugins, "PROVIDERS": providers,
 		"MC_CREDENTIAL_PROVIDER_FILE": providers, "MC_CREDENTIAL_PLUGIN_DIRS": plugins,
-		"HOME": env.WorkDir, "EAST_TOKEN": p.east.Token, "KUBECTL": kubectl,
+		"HOME": env.WorkDir, "EAST_TOKEN": p.east.Token, "KUBECTL": kubectl, "CONTROLLER": p.controller,
 	} {
 		env.Setenv(name, value)
 	}

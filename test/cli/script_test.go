@@ -31,6 +31,7 @@ import (
 // TestMain makes the programs commands of the scripts.
 func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){
+		"kubectl-mc_credential":      func() { os.Exit(cli.Main()) },
 		"mc-credential":              func() { os.Exit(cli.Main()) },
 		"mc-credential-token-secret": func() { plugin.Main(tokensecret.New()) },
 		"mc-credential-rotating":     func() { plugin.Main(&rotating{}) },
@@ -42,7 +43,7 @@ func TestMain(m *testing.M) {
 //
 // Variables: HUB and the kubeconfigs EAST, WEST, DOWN of administrators, PLUGINS is the
 // folder of the plugins, KUBECONFIG that of the hub with the context's namespace fleet,
-// KUBECTL the path of kubectl. Commands:
+// KUBECTL the path of kubectl, CONTROLLER that of examples/cluster-inventory-api. Commands:
 //
 //	code N PROGRAM ARG...            is exec for a program that must end with exit code N
 //	parallel N PROGRAM ARG...        runs N processes at the same time, which must print the same

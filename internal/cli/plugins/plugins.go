@@ -18,6 +18,6 @@ func New(env *command.Env) *cobra.Command {
 		Args:  cobra.NoArgs,
 		RunE:  func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
-	c.AddCommand(newVerify(env), newManifest(env))
+	c.AddCommand(newList(env), newVerify(env), newManifest(env))
 	return c
 }

@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/rollcall-dev/rollcall/internal/cli/command"
@@ -89,11 +88,13 @@ func (f *Flags) addCommonFlags(c *cobra.Command) {
 	flags.StringVar(&f.secretLabel, "secret-label", kubeconfig.DefaultKubeconfigSecretLabel, "With --from=kubeconfig: the label of the Secrets, whose value is true")
 	flags.StringVar(&f.secretKey, "secret-key", kubeconfig.DefaultKubeconfigSecretKey, "With --from=kubeconfig: the key of the kubeconfig in a Secret")
 	flags.StringVar(&f.prefix, "kind-prefix", "", "With --from=kind: the prefix of the names of clusters")
-	f.addCredentialFlags(flags)
+	f.AddCredentialFlags(c)
 	_ = c.RegisterFlagCompletionFunc("from", cobra.FixedCompletions(kinds, cobra.ShellCompDirectiveNoFileComp))
 }
 
-func (f *Flags) addCredentialFlags(flags *pflag.FlagSet) {
+// AddCredentialFlags adds the flags of the credential plugins.
+func (f *Flags) AddCredentialFlags(c *cobra.Command) {
+	flags := c.Flags()
 	f.Credentials.ProviderFile = os.Getenv(providerFileVariable)
 	f.Credentials.PluginDirs = dirs(os.Getenv(pluginDirsVariable))
 	f.Credentials.MaxConcurrentRuns = 256 // plugins that hang must not delay those of other clusters

@@ -37,27 +37,50 @@ func (v *versions) of(path string) (name, digest string) {
 }
 
 func versionOf(path string) version {
-	if info, err := buildinfo.ReadFile(path); err == nil {
-		name := info.Main.Version
-		if name == "" || name == "(devel)" {
-			for _, setting := range info.Settings {
-				if setting.Key == "vcs.revision" {
-					name = setting.Value[:min(12, len(setting.Value))]
-				}
-			}
-		}
-		if name != "" && name != "(devel)" {
-			return version{name: cmp.Or(info.Main.Path, info.Path) + " " + name}
-		}
+	if name := PluginVersion(path); name != "" {
+		return version{name: name}
 	}
-	file, err := os.Open(path)
+	digest, err := PluginDigest(path)
 	if err != nil {
 		return version{}
+	}
+	return version{sha256: digest}
+}
+
+// PluginVersion returns the module and the version in a Go executable, or its commit, or ""
+// if it has none. It does not run the plugin: not every program does nothing but print its
+// version if it is asked to.
+func PluginVersion(path string) string {
+	info, err := buildinfo.ReadFile(path)
+	if err != nil {
+		return ""
+	}
+	name := info.Main.Version
+	if name == "" || name == "(devel)" {
+		name = ""
+		for _, setting := range info.Settings {
+			if setting.Key == "vcs.revision" {
+				name = setting.Value[:min(12, len(setting.Value))]
+			}
+		}
+	}
+	if name == "" {
+		return ""
+	}
+	return cmp.Or(info.Main.Path, info.Path) + " " + name
+}
+
+// PluginDigest returns the SHA-256 digest of a file in hexadecimal form, as
+// credentials.AllowedCommand has it.
+func PluginDigest(path string) (string, error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return "", err
 	}
 	defer file.Close()
 	hash := sha256.New()
 	if _, err := io.Copy(hash, file); err != nil {
-		return version{}
+		return "", err
 	}
-	return version{sha256: hex.EncodeToString(hash.Sum(nil))}
+	return hex.EncodeToString(hash.Sum(nil)), nil
 }
