@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"sync"
+	"time"
 
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/cluster"
@@ -31,6 +32,7 @@ func (p *provider) Start(ctx context.Context, aware multicluster.Aware) error {
 		configs, err := p.list(ctx)
 		if err != nil {
 			log.FromContext(ctx).Error(err, "Cannot list clusters, keeping them as they are")
+			time.Sleep(time.Second) // it may fail at once
 			continue
 		}
 		for name, config := range configs {
