@@ -52,9 +52,13 @@ var candidates = []struct {
 	{"podman", "podman version", cluster.ProviderWithPodman()},
 }
 
-// detect returns the engine that kind would use.
-func detect(ctx context.Context, log logr.Logger, timeout time.Duration) (*engine, error) {
+// detect returns the engine that kind would use: the last one if it is still that, as
+// kind's library logs a warning for each new one of Podman.
+func detect(ctx context.Context, log logr.Logger, timeout time.Duration, last *engine) (*engine, error) {
 	use := func(command string, option cluster.ProviderOption) *engine {
+		if last != nil && last.command == command {
+			return last
+		}
 		return &engine{
 			command: command, timeout: timeout,
 			library: cluster.NewProvider(option, cluster.ProviderWithLogger(logger{log})),

@@ -117,6 +117,7 @@ type run struct {
 	outage string // why the clusters cannot be listed, or ""
 	synced bool
 
+	detected *engine // last, nil until there was one
 	engine   *engine // nil until one has listed its containers
 	state    string  // of all containers, when the clusters were listed last
 	clusters map[string]*kindCluster
@@ -182,9 +183,10 @@ func (r *run) list(ctx context.Context) error {
 	used := r.engine
 	if used == nil {
 		var err error
-		if used, err = detect(ctx, r.log, r.options.Timeout); err != nil {
+		if used, err = detect(ctx, r.log, r.options.Timeout, r.detected); err != nil {
 			return err
 		}
+		r.detected = used
 	}
 	state, err := used.containers(ctx, clusterLabel)
 	if err != nil {
