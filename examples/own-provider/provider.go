@@ -18,7 +18,8 @@ import (
 )
 
 // provider has the clusters that a function lists, which returns when they may have
-// changed. Get and IndexField are those of Clusters.
+// changed, and at intervals: a cluster that could not be added, or was removed while it
+// was being added, is handled by the next list. Get and IndexField are those of Clusters.
 type provider struct {
 	clusters.Clusters[cluster.Cluster]
 	list func(context.Context) (map[string]*rest.Config, error)
