@@ -4,8 +4,11 @@
 package main
 
 import (
+	"context"
+	"errors"
 	"os"
 	"path/filepath"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -86,4 +89,18 @@ func TestBothProviders(t *testing.T) {
 			stop()
 		})
 	}
+}
+
+// A function that fails at once costs neither a CPU nor a line of the log each time.
+func TestFailingListIsNotRepeatedAtOnce(t *testing.T) {
+	g := NewWithT(t)
+	var calls atomic.Int32
+	p := &provider{list: func(context.Context) (map[string]*rest.Config, error) {
+		calls.Add(1)
+		return nil, errors.New("refused")
+	}}
+	ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
+	defer cancel()
+	g.Expect(p.Start(ctx, nil)).To(Succeed())
+	g.Expect(calls.Load()).To(BeEquivalentTo(1))
 }

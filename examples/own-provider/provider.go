@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"sync"
+	"time"
 
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/cluster"
@@ -17,7 +18,8 @@ import (
 )
 
 // provider has the clusters that a function lists, which returns when they may have
-// changed. Get and IndexField are those of Clusters.
+// changed, and at intervals: a cluster that could not be added, or was removed while it
+// was being added, is handled by the next list. Get and IndexField are those of Clusters.
 type provider struct {
 	clusters.Clusters[cluster.Cluster]
 	list func(context.Context) (map[string]*rest.Config, error)
@@ -31,6 +33,7 @@ func (p *provider) Start(ctx context.Context, aware multicluster.Aware) error {
 		configs, err := p.list(ctx)
 		if err != nil {
 			log.FromContext(ctx).Error(err, "Cannot list clusters, keeping them as they are")
+			time.Sleep(time.Second) // it may fail at once
 			continue
 		}
 		for name, config := range configs {

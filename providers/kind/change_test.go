@@ -195,6 +195,19 @@ func TestNoEngine(t *testing.T) {
 	g.Expect(time.Since(start)).To(BeNumerically("<", 5*time.Second))
 }
 
+// The warning of kind's library about Podman is logged once, also while Podman fails.
+func TestWarningsAreLoggedOnce(t *testing.T) {
+	g := NewWithT(t)
+	e := &env{engine: newEngine(t, "podman")}
+	e.set("down", "")
+	e.start()
+	g.Eventually(func() int { return e.commands("ps -a --no-trunc") }).Should(BeNumerically(">", 20))
+	g.Expect(e.log.Count("enabling experimental podman provider")).To(Equal(1))
+	g.Expect(e.log.Count("Cannot list kind clusters")).To(Equal(1))
+	e.remove("down")
+	g.Eventually(func() int { return e.log.Count("kind clusters can be listed again") }).Should(Equal(1))
+}
+
 // A kubeconfig that cannot be read because the engine ends is no error of its cluster.
 func TestOutageDuringARead(t *testing.T) {
 	g := NewWithT(t)

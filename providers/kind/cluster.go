@@ -118,7 +118,7 @@ func (c *kindCluster) retract() {
 func (r *run) report(now time.Time, name string, c *kindCluster) {
 	if c.reading && !c.slow && now.Sub(c.started) >= r.options.Timeout {
 		c.slow = true
-		c.fail(fmt.Errorf("kind cluster %q: %w", name, errSlow("reading the kubeconfig", r.options.Timeout)))
+		c.fail(fmt.Errorf("kind cluster %q: %w", name, slow("reading the kubeconfig", r.options.Timeout)))
 	}
 	if c.err != nil && !c.sent {
 		r.send(name, c)

@@ -30,6 +30,9 @@ const (
 	maxReason = 300
 )
 
+// errSlow means that a command did not end in time.
+var errSlow = errors.New("check whether the container engine responds")
+
 // engine is a container engine.
 type engine struct {
 	command string // such as "docker"
@@ -49,29 +52,46 @@ var candidates = []struct {
 	{"podman", "podman version", cluster.ProviderWithPodman()},
 }
 
-// detect returns the engine that kind would use.
-func detect(ctx context.Context, log logr.Logger, timeout time.Duration) (*engine, error) {
+// detect returns the engine that kind would use: the last one if it is still that, as
+// kind's library logs a warning for each new one of Podman.
+func detect(ctx context.Context, log logr.Logger, timeout time.Duration, last *engine) (*engine, error) {
 	use := func(command string, option cluster.ProviderOption) *engine {
+		if last != nil && last.command == command {
+			return last
+		}
 		return &engine{
 			command: command, timeout: timeout,
 			library: cluster.NewProvider(option, cluster.ProviderWithLogger(logger{log})),
 		}
 	}
-	switch value := os.Getenv(engineVariable); value {
-	case "docker":
-		return use(value, cluster.ProviderWithDocker()), nil
-	case "podman":
-		return use(value, cluster.ProviderWithPodman()), nil
-	case "nerdctl", "finch", "nerdctl.lima":
-		return use(value, cluster.ProviderWithNerdctl(value)), nil
+	if value := os.Getenv(engineVariable); value != "" {
+		if option := chosen(value); option != nil {
+			return use(value, option), nil
+		}
 	}
 	for _, c := range candidates {
 		text, err := output(ctx, timeout, c.command, "-v")
+		if errors.Is(err, errSlow) {
+			return nil, err // the next engine may be another one than kind's
+		}
 		if err == nil && strings.HasPrefix(text, c.version) {
 			return use(c.command, c.option), nil
 		}
 	}
 	return nil, errors.New("no container engine found: install Docker, nerdctl or Podman, or set " + engineVariable)
+}
+
+// chosen returns the engine of a value of engineVariable, nil if kind ignores the value.
+func chosen(value string) cluster.ProviderOption {
+	switch value {
+	case "docker":
+		return cluster.ProviderWithDocker()
+	case "podman":
+		return cluster.ProviderWithPodman()
+	case "nerdctl", "finch", "nerdctl.lima":
+		return cluster.ProviderWithNerdctl(value)
+	}
+	return nil
 }
 
 // containers returns a line for each container with the label, which may have a value. It
@@ -109,7 +129,7 @@ func output(ctx context.Context, timeout time.Duration, name string, args ...str
 	case err == nil:
 		return stdout.String(), nil
 	case ctx.Err() != nil:
-		return "", errSlow(name+" "+args[0], timeout)
+		return "", slow(name+" "+args[0], timeout)
 	}
 	if reason := lastLine(stderr.String(), func(string) bool { return true }); reason != "" {
 		return "", fmt.Errorf("%s %s: %s", name, args[0], reason)
@@ -117,8 +137,8 @@ func output(ctx context.Context, timeout time.Duration, name string, args ...str
 	return "", fmt.Errorf("%s %s: %w", name, args[0], err)
 }
 
-func errSlow(what string, timeout time.Duration) error {
-	return fmt.Errorf("%s did not end within %v: check whether the container engine responds", what, timeout)
+func slow(what string, timeout time.Duration) error {
+	return fmt.Errorf("%s did not end within %v: %w", what, timeout, errSlow)
 }
 
 // explain adds what the engine has printed to an error of kind's library. The output of a

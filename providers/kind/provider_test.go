@@ -68,8 +68,24 @@ func TestChoiceOfTheEngine(t *testing.T) {
 			e.start()
 			e.Works(t, "eu", member)
 			NewWithT(t).Expect(e.log.Count("Found a container engine", `"command"="`+test.want+`"`)).To(Equal(1))
+			unknown := map[bool]int{true: 1}[test.variable == "other"]
+			NewWithT(t).Expect(e.log.Count("Ignoring unknown value of KIND_EXPERIMENTAL_PROVIDER", `"value"="other"`)).To(Equal(unknown))
 		})
 	}
+}
+
+// An engine that hangs at the start must not lead to another one, with other clusters.
+func TestSlowEngineIsNotSkipped(t *testing.T) {
+	g := NewWithT(t)
+	e := &env{engine: newEngine(t, "docker", "podman")}
+	member := mctest.New(t)
+	e.create("eu", member.Config())
+	e.set("hang-docker-v", "")
+	e.start(func(o *kind.Options) { o.Timeout = 300 * time.Millisecond })
+	g.Eventually(func() int { return e.log.Count("docker -v did not end within 300ms") }).Should(Equal(1))
+	e.remove("hang-docker-v")
+	e.Works(t, "eu", member)
+	g.Expect(e.log.Count("Found a container engine", `"command"="docker"`)).To(Equal(1))
 }
 
 // The defaults notice a cluster in time.

@@ -6,6 +6,7 @@ package kind
 import (
 	"context"
 	"fmt"
+	"os"
 	"strings"
 	"sync"
 	"time"
@@ -87,6 +88,9 @@ func (s *source) Run(ctx context.Context, sink inventory.Sink) error {
 		clusters: map[string]*kindCluster{}, results: make(chan *result),
 	}
 	r.log.Info("Reading kubeconfigs", "source", s.String())
+	if value := os.Getenv(engineVariable); value != "" && chosen(value) == nil {
+		r.log.Info("Ignoring unknown value of "+engineVariable+": must be docker, podman, nerdctl, finch or nerdctl.lima", "value", value)
+	}
 	defer r.wait()
 	ticker := time.NewTicker(s.options.Interval)
 	defer ticker.Stop()
@@ -113,6 +117,7 @@ type run struct {
 	outage string // why the clusters cannot be listed, or ""
 	synced bool
 
+	detected *engine // last, nil until there was one
 	engine   *engine // nil until one has listed its containers
 	state    string  // of all containers, when the clusters were listed last
 	clusters map[string]*kindCluster
@@ -178,9 +183,10 @@ func (r *run) list(ctx context.Context) error {
 	used := r.engine
 	if used == nil {
 		var err error
-		if used, err = detect(ctx, r.log, r.options.Timeout); err != nil {
+		if used, err = detect(ctx, r.log, r.options.Timeout, r.detected); err != nil {
 			return err
 		}
+		r.detected = used
 	}
 	state, err := used.containers(ctx, clusterLabel)
 	if err != nil {
@@ -245,13 +251,13 @@ type listing struct {
 
 // names returns the names of all clusters.
 func (r *run) names(ctx context.Context, used *engine) ([]string, error) {
-	slow := errSlow(used.command+" ps", r.options.Timeout)
+	errNames := slow(used.command+" ps", r.options.Timeout)
 	if r.listing != nil {
 		select {
 		case <-r.listing.done: // what it has found may be out of date
 			r.listing = nil
 		default:
-			return nil, slow
+			return nil, errNames
 		}
 	}
 	l := &listing{done: make(chan struct{})}
@@ -268,7 +274,7 @@ func (r *run) names(ctx context.Context, used *engine) ([]string, error) {
 		return nil, ctx.Err()
 	case <-timer.C:
 		r.listing = l
-		return nil, slow
+		return nil, errNames
 	}
 }
 

@@ -118,3 +118,36 @@ func TestReadYourWritesOfDeadCluster(t *testing.T) {
 	g.Expect(cl.GetClient().Get(t.Context(), clientKey(cm), &corev1.ConfigMap{})).To(Succeed())
 	g.Expect(e.Engagements("eu")).To(Equal(1))
 }
+
+// The first write of a kind waits for an informer, which a dead cluster cannot fill.
+func TestFirstWriteToDeadCluster(t *testing.T) {
+	const limit = time.Second
+	e := newEnv(t, readYourWrites, func(o *kubeconfig.Options) { o.Connection.ConnectTimeout = limit })
+	member := mctest.New(t)
+	e.create("eu", member.Config())
+	e.Works(t, "eu", member)
+	cl, err := e.mgr.GetCluster(t.Context(), "eu")
+	NewWithT(t).Expect(err).NotTo(HaveOccurred())
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "own"}}
+	NewWithT(t).Expect(client.IgnoreNotFound(cl.GetAPIReader().Get(t.Context(), clientKey(secret), secret))).To(Succeed()) // discovery
+	member.Fault(mctest.Hang.On("secrets").For("list", "watch"))
+	for _, test := range []struct {
+		name  string
+		write func(context.Context) error
+	}{
+		{"create", func(ctx context.Context) error { return cl.GetClient().Create(ctx, secret.DeepCopy()) }},
+		{"delete", func(ctx context.Context) error { return cl.GetClient().Delete(ctx, secret.DeepCopy()) }},
+		{"update of a subresource", func(ctx context.Context) error { return cl.GetClient().Status().Update(ctx, secret.DeepCopy()) }},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			g := NewWithT(t)
+			start := time.Now()
+			ctx, cancel := context.WithTimeout(t.Context(), 10*limit)
+			defer cancel()
+			g.Expect(test.write(ctx)).To(MatchError(ContainSubstring(`cluster "eu": the cache of *v1.Secret did not sync within 1s (ConnectTimeout)`)))
+			g.Expect(time.Since(start)).To(BeNumerically("~", limit, limit/2))
+		})
+	}
+	member.Clear()
+	NewWithT(t).Eventually(func() error { return cl.GetClient().Create(t.Context(), secret) }).Should(Succeed())
+}

@@ -5,12 +5,12 @@ package fleet
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/cluster"
 
@@ -19,19 +19,47 @@ import (
 
 // limitReads makes reads of a client with read-your-writes consistency end after the limit:
 // on a cluster that fails they would wait for the client's own writes, and hold their
-// workers, until the cluster recovers.
+// workers, until the cluster recovers. So does what writes wait for before they are sent.
 func limitReads(o *cluster.Options, name multicluster.ClusterName, limit time.Duration) {
 	newClient := o.NewClient
 	if newClient == nil {
 		newClient = client.New
 	}
 	o.NewClient = func(config *rest.Config, options client.Options) (client.Client, error) {
+		if options.Cache == nil || !ptr.Deref(options.Cache.EnableReadYourWritesConsistency, false) {
+			return newClient(config, options)
+		}
+		if informers, ok := options.Cache.Reader.(cache.Informers); ok {
+			cacheOptions := *options.Cache
+			cacheOptions.Reader = &limitedInformers{Reader: cacheOptions.Reader, Informers: informers, name: name, limit: limit}
+			options.Cache = &cacheOptions
+		}
 		c, err := newClient(config, options)
-		if err != nil || options.Cache == nil || !ptr.Deref(options.Cache.EnableReadYourWritesConsistency, false) {
-			return c, err
+		if err != nil {
+			return nil, err
 		}
 		return &limitedClient{Client: c, name: name, limit: limit}, nil
 	}
+}
+
+// limitedInformers limits how long the client waits for an informer, which it needs for
+// reads and before the first write of a kind. The write itself has no limit.
+type limitedInformers struct {
+	client.Reader
+	cache.Informers
+	name  multicluster.ClusterName
+	limit time.Duration
+}
+
+// GetInformer implements cache.Informers.
+func (i *limitedInformers) GetInformer(ctx context.Context, obj client.Object, opts ...cache.InformerGetOption) (cache.Informer, error) {
+	limited, cancel := context.WithTimeout(ctx, i.limit)
+	defer cancel()
+	informer, err := i.Informers.GetInformer(limited, obj, opts...)
+	if err != nil && ctx.Err() == nil && limited.Err() != nil {
+		return nil, fmt.Errorf("cluster %q: the cache of %T did not sync within %v (ConnectTimeout): %w", i.name, obj, i.limit, err)
+	}
+	return informer, err
 }
 
 // limitedClient limits the duration of reads.
@@ -55,7 +83,7 @@ func (c *limitedClient) read(ctx context.Context, read func(context.Context) err
 	limited, cancel := context.WithTimeout(ctx, c.limit)
 	defer cancel()
 	err := read(limited)
-	if ctx.Err() == nil && errors.Is(err, context.DeadlineExceeded) {
+	if err != nil && ctx.Err() == nil && limited.Err() != nil {
 		return fmt.Errorf("cluster %q: a read with read-your-writes consistency did not end within %v (ConnectTimeout): %w", c.name, c.limit, err)
 	}
 	return err

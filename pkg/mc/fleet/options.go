@@ -103,7 +103,8 @@ type ConnectionOptions struct {
 	// without the wait for a startup slot. It also bounds the wait for the caches of
 	// a Degraded cluster that responds again, for the cluster's goroutines and running
 	// reconciles when it is disengaged, and reads of a client with read-your-writes
-	// consistency, which wait for the client's own writes. The context of the functions
+	// consistency, which wait for the client's own writes, as well as its wait for
+	// the cache before it writes. The context of the functions
 	// called (credentials, Connector, NewCluster, Engage) ends with it. A function
 	// that ignores its context keeps its own cluster from being tried again, and
 	// Start from returning, but no other cluster from a startup slot. Defaults to

@@ -7,6 +7,7 @@
 #   clusters/NAME/stopped                its container is stopped
 #   clusters/NAME/hang                   reading its admin.conf hangs while the file exists
 #   down, hang                           the engine does not run, or does not respond
+#   hang-COMMAND-v                       the version of this engine hangs while the file exists
 #   commands                             gets a line for each command
 set -u
 state=$FAKE_ENGINE
@@ -29,6 +30,7 @@ read_file() {
 }
 
 if [ "$1" = -v ]; then
+  await "$state/hang-$name-v"
   case $name in
     docker) echo 'Docker version 28.2.2, build e6534b4' ;;
     *) echo "$name version 5.0.0" ;;
