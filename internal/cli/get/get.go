@@ -169,13 +169,33 @@ func (o *options) read(ctx context.Context, r *result) (err error) {
 			err = context.Cause(ctx)
 		}
 	}()
+	// Not all transports end with the context: that of a plugin which client-go runs waits
+	// for the plugin.
+	work, done := *r, make(chan error, 1)
+	go func() { done <- o.query.read(ctx, &work) }()
+	select {
+	case err = <-done:
+		*r = work
+		return err
+	case <-ctx.Done():
+	}
+	before := r.access
+	go func() {
+		if <-done; before == nil && work.access != nil {
+			work.access.Release()
+		}
+	}()
+	return ctx.Err()
+}
+
+func (q *query) read(ctx context.Context, r *result) (err error) {
 	if r.access == nil {
 		if r.access, err = r.method.Resolve(ctx, r.profile); err != nil {
 			return err
 		}
 	}
 	if r.resource == nil {
-		if r.resource, err = o.query.find(ctx, r.access.RESTConfig()); err != nil {
+		if r.resource, err = q.find(ctx, r.access.RESTConfig()); err != nil {
 			return err
 		}
 	}

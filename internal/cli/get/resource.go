@@ -76,11 +76,13 @@ func (q *query) find(ctx context.Context, config *rest.Config) (*resource, error
 }
 
 func (q *query) mapping(ctx context.Context, config *rest.Config, httpClient *http.Client) (*meta.RESTMapping, error) {
-	client, err := discovery.NewDiscoveryClientForConfigAndClient(config, httpClient)
+	bound := *httpClient // discovery has no context
+	bound.Transport = contextTransport{ctx: ctx, next: httpClient.Transport}
+	client, err := discovery.NewDiscoveryClientForConfigAndClient(config, &bound)
 	if err != nil {
 		return nil, err
 	}
-	// Discovery has no context; the first request shows whether the cluster responds in time.
+	// Discovery ignores some errors; the first request shows whether the cluster responds.
 	if err := client.RESTClient().Get().AbsPath("/version").Do(ctx).Error(); err != nil {
 		return nil, err
 	}
@@ -105,6 +107,21 @@ func (q *query) mapping(ctx context.Context, config *rest.Config, httpClient *ht
 		return nil, err
 	}
 	return mapper.RESTMapping(kind.GroupKind(), kind.Version)
+}
+
+// contextTransport ends its requests with a context, that of one search for a resource.
+type contextTransport struct {
+	ctx  context.Context
+	next http.RoundTripper
+}
+
+// RoundTrip implements http.RoundTripper.
+func (t contextTransport) RoundTrip(request *http.Request) (*http.Response, error) {
+	next := t.next
+	if next == nil {
+		next = http.DefaultTransport
+	}
+	return next.RoundTrip(request.WithContext(t.ctx))
 }
 
 func (r *resource) request() *rest.Request {
