@@ -41,6 +41,7 @@ import (
 func Main() int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
+	context.AfterFunc(ctx, stop) // a second signal ends a command that does not end
 	streams := genericiooptions.IOStreams{In: os.Stdin, Out: os.Stdout, ErrOut: os.Stderr}
 	return Run(ctx, command.NewTerminal(streams), os.Args)
 }
@@ -54,7 +55,7 @@ func Run(ctx context.Context, terminal *command.Terminal, args []string) int {
 	root.SetArgs(args[1:])
 	code, text := command.ExitCode(root.ExecuteContext(ctx))
 	if text != "" {
-		_, _ = fmt.Fprintf(terminal.ErrOut, "%s %s\n", terminal.PaintErr(command.Red, "error:"), text)
+		_, _ = fmt.Fprintf(terminal.ErrOut, "%s %s\n", terminal.PaintErr(command.Red, "error:"), command.OneLine(text))
 	}
 	return code
 }

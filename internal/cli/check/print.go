@@ -78,7 +78,7 @@ func (o *options) table(reports []check.Report) *metav1.Table {
 		report := &reports[i]
 		cells := []any{report.Profile}
 		for _, step := range report.Steps {
-			cells = append(cells, o.mark(step.Status))
+			cells = append(cells, o.cell(step.Status))
 		}
 		user, version := "", ""
 		if report.User != nil {
@@ -95,6 +95,19 @@ func (o *options) table(reports []check.Report) *metav1.Table {
 		table.Rows = append(table.Rows, metav1.TableRow{Cells: cells})
 	}
 	return table
+}
+
+// cell is the mark of a status in a table.
+func (o *options) cell(status check.Status) any {
+	switch {
+	case !o.env.OutIsTerminal():
+		return string(status)
+	case status == check.Skipped:
+		return o.env.Cell(command.Faint, "-")
+	case status == check.OK:
+		return o.env.Cell(command.Green, "✓")
+	}
+	return o.env.Cell(command.Red, "✗")
 }
 
 // mark is a sign on a terminal, and a word elsewhere.

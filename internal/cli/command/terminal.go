@@ -61,6 +61,20 @@ func paint(on bool, color Color, text string) string {
 	return "\x1b[" + string(color) + "m" + text + "\x1b[0m"
 }
 
+// Painted is the text of a table's cell in a colour.
+type Painted struct {
+	Color Color
+	Text  string
+}
+
+// Cell returns the text as a table's cell in the colour for the standard output, or as it is.
+func (t *Terminal) Cell(color Color, text string) any {
+	if !t.outColor {
+		return text
+	}
+	return Painted{Color: color, Text: text}
+}
+
 // Mark returns ✓ or ✗ for the standard output.
 func (t *Terminal) Mark(ok bool) string {
 	if ok {

@@ -238,7 +238,7 @@ func (o *options) print(results []*result, format output.Format) error {
 	}
 	for i := range all.Items {
 		object := &all.Items[i]
-		if _, err := fmt.Fprintf(o.env.Out, "%s ", object.GetAnnotations()[inventory.AnnotationClusterName]); err != nil {
+		if _, err := fmt.Fprintf(o.env.Out, "%s ", command.OneLine(object.GetAnnotations()[inventory.AnnotationClusterName])); err != nil {
 			return err
 		}
 		if err := o.output.PrintObject(o.env.Out, object); err != nil {
@@ -256,7 +256,7 @@ func (o *options) reportFailures(results []*result) error {
 			continue
 		}
 		failed++
-		_, _ = fmt.Fprintf(o.env.ErrOut, "%s %s: %v\n", o.env.PaintErr(command.Red, "✗"), r.name, r.err)
+		_, _ = fmt.Fprintf(o.env.ErrOut, "%s %s: %s\n", o.env.PaintErr(command.Red, "✗"), command.OneLine(r.name), command.OneLine(r.err.Error()))
 	}
 	if failed > 0 {
 		return command.Exit(command.ExitFailed, fmt.Errorf("%d of %d clusters failed", failed, len(results)))

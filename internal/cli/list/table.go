@@ -47,15 +47,15 @@ func (o *options) name(profile *inventory.Profile) string {
 	return inventory.ClusterName(profile)
 }
 
-func (o *options) health(profile *inventory.Profile) string {
+func (o *options) health(profile *inventory.Profile) any {
 	health := inventory.HealthOf(profile)
 	switch health.Status {
 	case inventory.Healthy:
-		return o.env.Paint(command.Green, health.String())
+		return o.env.Cell(command.Green, health.String())
 	case inventory.Unhealthy:
-		return o.env.Paint(command.Red, health.String())
+		return o.env.Cell(command.Red, health.String())
 	default:
-		return o.env.Paint(command.Yellow, health.String())
+		return o.env.Cell(command.Yellow, health.String())
 	}
 }
 

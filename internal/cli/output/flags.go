@@ -74,8 +74,10 @@ func (f *Flags) PrintTable(w io.Writer, table *metav1.Table) error {
 // once, and no column narrower than before.
 func (f *Flags) TablePrinter(w io.Writer) func(table *metav1.Table) error {
 	printer := printers.NewTablePrinter(printers.PrintOptions{Wide: Format(f.format) == Wide, NoHeaders: f.noHeaders})
-	aligned := printers.GetNewTabWriter(w)
+	colors := &colorWriter{next: w}
+	aligned := printers.GetNewTabWriter(colors)
 	return func(table *metav1.Table) error {
+		table = colors.prepare(table)
 		if err := printer.PrintObj(table, aligned); err != nil {
 			return err
 		}

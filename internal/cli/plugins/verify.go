@@ -103,7 +103,7 @@ func (o *verify) run(ctx context.Context, args []string) error {
 func (o *verify) print(result checked) {
 	_, _ = fmt.Fprintf(o.env.Out, "%s %s\n", o.env.Mark(result.Passed), result.Check)
 	if result.Error != "" {
-		_, _ = fmt.Fprintf(o.env.Out, "  %s\n", o.env.Paint(command.Red, result.Error))
+		_, _ = fmt.Fprintf(o.env.Out, "  %s\n", o.env.Paint(command.Red, command.OneLine(result.Error)))
 	}
 }
 

@@ -259,12 +259,12 @@ func (o *options) print(results []result, format output.Format) error {
 	return o.output.PrintTable(o.env.Out, table)
 }
 
-func (o *options) paint(outcome publish.Outcome) string {
+func (o *options) paint(outcome publish.Outcome) any {
 	switch outcome {
 	case publish.Created, publish.Updated, publish.Removed:
-		return o.env.Paint(command.Green, string(outcome))
+		return o.env.Cell(command.Green, string(outcome))
 	case publish.Refused, publish.Failed:
-		return o.env.Paint(command.Red, string(outcome))
+		return o.env.Cell(command.Red, string(outcome))
 	}
 	return string(outcome)
 }
