@@ -10,12 +10,14 @@ package cli
 import (
 	"context"
 	"fmt"
+	stdlog "log"
 	"os"
 	"os/signal"
 	"path/filepath"
 	"strings"
 	"syscall"
 
+	"github.com/go-logr/logr"
 	"github.com/go-logr/logr/funcr"
 	"github.com/spf13/cobra"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
@@ -143,7 +145,17 @@ func withLogger(ctx context.Context, terminal *command.Terminal, verbose bool) c
 			_, _ = fmt.Fprintln(terminal.ErrOut, strings.TrimSpace(prefix+" "+args))
 		}
 	}, funcr.Options{LogTimestamp: true})
+	stdlog.SetFlags(0)
+	stdlog.SetOutput(logWriter{logger}) // net/http prints what servers send
 	klog.SetLogger(logger)
 	log.SetLogger(logger)
 	return log.IntoContext(ctx, logger)
+}
+
+// logWriter logs what is written, a line at a time.
+type logWriter struct{ logger logr.Logger }
+
+func (w logWriter) Write(line []byte) (int, error) {
+	w.logger.Info(strings.TrimSpace(string(line)))
+	return len(line), nil
 }

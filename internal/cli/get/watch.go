@@ -5,6 +5,7 @@ package get
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -50,7 +51,11 @@ func (f *follower) followCluster(ctx context.Context, r *result) {
 	backoff := newBackoff()
 	for ctx.Err() == nil {
 		if r.err == nil { // a watch that the server ends without an error goes on
-			r.err = f.watch(ctx, r, seen)
+			started := time.Now()
+			if r.err = f.watch(ctx, r, seen); r.err == nil && time.Since(started) < time.Second {
+				// Something ends watches at once: do not ask without a pause.
+				r.err = errors.New("the watch ended at once")
+			}
 		} else if r.err = f.listAgain(ctx, r, seen); r.err == nil {
 			failing, backoff = false, newBackoff()
 		}
