@@ -77,9 +77,9 @@ func (o *options) printFindings(result *hubResult) {
 		count[finding.Severity]++
 		color := map[lint.Severity]command.Color{lint.Error: command.Red, lint.Warning: command.Yellow, lint.Info: command.Faint}[finding.Severity]
 		_, _ = fmt.Fprintf(o.env.Out, "%s %s %s: %s\n", o.env.Paint(color, string(finding.Severity)+":"),
-			finding.Kind, strings.Join(finding.Objects, ", "), finding.Message)
+			finding.Kind, command.OneLine(strings.Join(finding.Objects, ", ")), command.OneLine(finding.Message))
 		if finding.Remedy != "" {
-			_, _ = fmt.Fprintf(o.env.Out, "  Remedy: %s\n", finding.Remedy)
+			_, _ = fmt.Fprintf(o.env.Out, "  Remedy: %s\n", command.OneLine(finding.Remedy))
 		}
 	}
 	_, _ = fmt.Fprintf(o.env.Out, "%d profiles: %d errors, %d warnings.\n", result.Profiles, count[lint.Error], count[lint.Warning])

@@ -138,7 +138,7 @@ func (o *options) worst(ctx context.Context, results []*result, printErrors bool
 			worst = max(worst, r.ExitCode)
 		}
 		if r.Error != "" && printErrors {
-			_, _ = fmt.Fprintf(o.env.ErrOut, "%s %s: %s\n", o.env.PaintErr(command.Red, "✗"), r.Cluster, r.Error)
+			_, _ = fmt.Fprintf(o.env.ErrOut, "%s %s: %s\n", o.env.PaintErr(command.Red, "✗"), command.OneLine(r.Cluster), command.OneLine(r.Error))
 		}
 	}
 	switch {

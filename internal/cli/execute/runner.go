@@ -96,7 +96,7 @@ func (r *runner) runOne(ctx context.Context, dir string, into *result, show bool
 		defer cancel()
 		c.Stdout, c.Stderr = &stdout, &stderr
 		if show {
-			prefix := into.Cluster + " | "
+			prefix := command.OneLine(into.Cluster) + " | "
 			out := &lines{to: r.env.Out, mu: &r.mu, prefix: r.env.Paint(command.Faint, prefix)}
 			errOut := &lines{to: r.env.ErrOut, mu: &r.mu, prefix: r.env.PaintErr(command.Faint, prefix)}
 			defer out.end()

@@ -83,7 +83,7 @@ func (o *options) print(e *credentials.Explanation) {
 	w := o.env.Out
 	line(w, "Profile", e.Profile)
 	if e.Provider == "" && len(e.Candidates) > 0 {
-		line(w, "Provider", o.env.Paint(command.Red, "none"))
+		line(w, "Provider", "", o.env.Paint(command.Red, "none"))
 	}
 	for _, candidate := range e.Candidates {
 		label := "  not used"
@@ -96,7 +96,7 @@ func (o *options) print(e *credentials.Explanation) {
 	line(w, "Proxy", e.ProxyURL)
 	line(w, "TLS server name", e.TLSServerName)
 	if e.InsecureSkipTLSVerify {
-		line(w, "Certificate", o.env.Paint(command.Red, "not verified"))
+		line(w, "Certificate", "", o.env.Paint(command.Red, "not verified"))
 	}
 	if e.Plugin == nil {
 		line(w, "Credential", string(e.Kind))
@@ -113,14 +113,14 @@ func (o *options) printPlugin(w io.Writer, run *credentials.PluginExplanation) {
 		line(w, "Executable", run.Path)
 	}
 	if run.Missing != "" {
-		line(w, "  missing", o.env.Paint(command.Red, run.Missing))
+		line(w, "  missing", "", o.env.Paint(command.Red, command.OneLine(run.Missing)))
 		line(w, "  to install", run.InstallHint)
 	}
 	for i, digest := range run.SHA256 {
 		line(w, first(i, "SHA-256"), digest)
 	}
 	for i, arg := range run.Args {
-		line(w, first(i, "Arguments"), fmt.Sprintf("%s  %s", quote(arg.Value), o.faint("("+arg.From+")")))
+		line(w, first(i, "Arguments"), quote(arg.Value), o.faint("("+arg.From+")"))
 	}
 	var inherited []string
 	printed := 0
@@ -132,7 +132,7 @@ func (o *options) printPlugin(w io.Writer, run *credentials.PluginExplanation) {
 		case "request":
 			continue // printed below
 		}
-		line(w, first(printed, "Environment"), fmt.Sprintf("%s=%s  %s", variable.Name, variable.Value, o.faint("("+variable.From+")")))
+		line(w, first(printed, "Environment"), variable.Name+"="+variable.Value, o.faint("("+variable.From+")"))
 		printed++
 	}
 	if len(inherited) > 0 {
@@ -144,7 +144,7 @@ func (o *options) printPlugin(w io.Writer, run *credentials.PluginExplanation) {
 	}
 	var request bytes.Buffer
 	if json.Indent(&request, run.Request, "  ", "  ") == nil && request.Len() > 0 {
-		_, _ = fmt.Fprintf(w, "Request (KUBERNETES_EXEC_INFO):\n  %s\n", request.String())
+		_, _ = fmt.Fprintf(w, "Request (KUBERNETES_EXEC_INFO):\n  %s\n", command.Clean(request.String()))
 	}
 }
 
@@ -158,15 +158,20 @@ func first(i int, label string) string {
 	return label
 }
 
-// line prints a labelled value, unless it is empty.
-func line(w io.Writer, label, value string) {
-	if value == "" {
+// line prints a labelled value and what belongs to it in colour, unless there is neither.
+// Authors of profiles choose parts of values.
+func line(w io.Writer, label, value string, colored ...string) {
+	parts := colored
+	if value != "" {
+		parts = append([]string{command.OneLine(value)}, colored...)
+	}
+	if len(parts) == 0 {
 		return
 	}
 	if label != "" {
 		label += ":"
 	}
-	_, _ = fmt.Fprintf(w, "%-17s %s\n", label, value)
+	_, _ = fmt.Fprintf(w, "%-17s %s\n", label, strings.Join(parts, "  "))
 }
 
 // quote returns an argument as a shell would need it.

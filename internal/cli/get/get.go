@@ -248,6 +248,10 @@ func (o *options) print(results []*result, format output.Format) error {
 	return nil
 }
 
+// describe returns the error on one line. The text is the cluster's, which may repeat a
+// credential that it was sent.
+func describe(err error) string { return command.OneLine(credentials.Redact(err.Error())) }
+
 // reportFailures prints the clusters that failed.
 func (o *options) reportFailures(results []*result) error {
 	failed := 0
@@ -256,7 +260,7 @@ func (o *options) reportFailures(results []*result) error {
 			continue
 		}
 		failed++
-		_, _ = fmt.Fprintf(o.env.ErrOut, "%s %s: %s\n", o.env.PaintErr(command.Red, "✗"), command.OneLine(r.name), command.OneLine(r.err.Error()))
+		_, _ = fmt.Fprintf(o.env.ErrOut, "%s %s: %s\n", o.env.PaintErr(command.Red, "✗"), command.OneLine(r.name), describe(r.err))
 	}
 	if failed > 0 {
 		return command.Exit(command.ExitFailed, fmt.Errorf("%d of %d clusters failed", failed, len(results)))

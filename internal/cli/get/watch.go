@@ -143,5 +143,5 @@ func (f *follower) print(name string, changed *metav1.Table) {
 func (f *follower) failed(r *result) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	_, _ = fmt.Fprintf(f.env.ErrOut, "%s %s: %s, trying again\n", f.env.PaintErr(command.Red, "✗"), command.OneLine(r.name), command.OneLine(r.err.Error()))
+	_, _ = fmt.Fprintf(f.env.ErrOut, "%s %s: %s, trying again\n", f.env.PaintErr(command.Red, "✗"), command.OneLine(r.name), describe(r.err))
 }

@@ -188,6 +188,6 @@ func (o *options) keep(err error) bool {
 	if errors.As(err, new(*finalError)) {
 		return false
 	}
-	_, _ = fmt.Fprintf(o.env.ErrOut, "%s %v; using the stored credential, which is still valid\n", o.env.PaintErr(command.Yellow, "warning:"), err)
+	_, _ = fmt.Fprintf(o.env.ErrOut, "%s %s; using the stored credential, which is still valid\n", o.env.PaintErr(command.Yellow, "warning:"), command.OneLine(err.Error()))
 	return true
 }

@@ -89,7 +89,7 @@ func (o *options) printSummary(r result) error {
 	w := tabwriter.NewWriter(o.env.Out, 0, 8, 3, ' ', 0)
 	row := func(name, value string) {
 		if value != "" {
-			_, _ = fmt.Fprintf(w, "%s:\t%s\n", name, value)
+			_, _ = fmt.Fprintf(w, "%s:\t%s\n", name, command.OneLine(value))
 		}
 	}
 	row("Profile", r.profile)

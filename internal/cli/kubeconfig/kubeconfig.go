@@ -203,7 +203,7 @@ func (o *options) read(ctx context.Context, names []string) (*contexts, error) {
 			return nil, err
 		case err != nil:
 			wanted.failed[inventory.KeyOf(profile).String()] = true
-			_, _ = fmt.Fprintf(o.env.ErrOut, "%s %v\n", o.env.PaintErr(command.Red, "✗"), err)
+			_, _ = fmt.Fprintf(o.env.ErrOut, "%s %s\n", o.env.PaintErr(command.Red, "✗"), command.OneLine(err.Error()))
 			continue
 		}
 		if err := wanted.add(added); err != nil {

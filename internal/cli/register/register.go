@@ -200,7 +200,7 @@ func (o *options) warn(r report) {
 		warnings = append(warnings, r.Trust.Warnings...)
 	}
 	for _, warning := range warnings {
-		_, _ = fmt.Fprintf(o.env.ErrOut, "%s %s\n", o.env.PaintErr(command.Yellow, "warning:"), warning)
+		_, _ = fmt.Fprintf(o.env.ErrOut, "%s %s\n", o.env.PaintErr(command.Yellow, "warning:"), command.OneLine(warning))
 	}
 }
 
@@ -210,7 +210,7 @@ func printChange(env *command.Env, change register.Change, dryRun bool) {
 	if dryRun {
 		suffix = " (dry run)"
 	}
-	_, _ = fmt.Fprintf(env.Out, "%s %s%s\n", env.Mark(true), change, suffix)
+	_, _ = fmt.Fprintf(env.Out, "%s %s%s\n", env.Mark(true), command.OneLine(change.String()), suffix)
 }
 
 // failure returns the error with its exit code, on one line.

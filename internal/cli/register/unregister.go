@@ -83,7 +83,7 @@ func (o *unregisterOptions) run(ctx context.Context, name string) error {
 		err = fmt.Errorf("%w: repeat the command to remove what is left: %s", err, strings.Join(result.Left, ", "))
 	case err == nil && format == text:
 		for _, left := range result.Left {
-			_, _ = fmt.Fprintf(o.env.ErrOut, "%s not removed: %s\n", o.env.PaintErr(command.Yellow, "warning:"), left)
+			_, _ = fmt.Fprintf(o.env.ErrOut, "%s not removed: %s\n", o.env.PaintErr(command.Yellow, "warning:"), command.OneLine(fmt.Sprint(left)))
 		}
 	}
 	if result != nil && format != text {
