@@ -18,6 +18,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 )
 
@@ -73,8 +74,9 @@ type listedPackage struct {
 
 // list returns the packages and all that they import, by path, and compiles
 // them. It runs in a directory of the module that imports them.
-func list(dir string, paths []string) (map[string]listedPackage, error) {
-	cmd := exec.Command("go", append([]string{"list", "-export", "-deps", "-json=ImportPath,Dir,Export,GoFiles"}, paths...)...)
+func list(dir string, paths []string, flags ...string) (map[string]listedPackage, error) {
+	arguments := slices.Concat([]string{"list", "-export", "-deps", "-json=ImportPath,Dir,Export,GoFiles"}, flags, paths)
+	cmd := exec.Command("go", arguments...)
 	cmd.Dir = dir
 	cmd.Stderr = os.Stderr
 	text, err := cmd.Output()

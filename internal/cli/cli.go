@@ -15,6 +15,7 @@ import (
 	"os/signal"
 	"path/filepath"
 	"strings"
+	"sync"
 	"syscall"
 
 	"github.com/go-logr/logr"
@@ -137,6 +138,10 @@ func noCommand(c *cobra.Command, args []string) error {
 	return command.Usagef("unknown command %q%s: see '%s --help'", args[0], suggestion, c.CommandPath())
 }
 
+// setLogger sets the loggers of the process, which must not be changed while goroutines of
+// an earlier command may use them.
+var setLogger sync.Once
+
 // withLogger returns a context with the logger of the libraries, which is silent unless
 // the user wants log lines. Errors are printed by the commands.
 func withLogger(ctx context.Context, terminal *command.Terminal, verbose bool) context.Context {
@@ -145,10 +150,12 @@ func withLogger(ctx context.Context, terminal *command.Terminal, verbose bool) c
 			_, _ = fmt.Fprintln(terminal.ErrOut, strings.TrimSpace(prefix+" "+args))
 		}
 	}, funcr.Options{LogTimestamp: true})
-	stdlog.SetFlags(0)
-	stdlog.SetOutput(logWriter{logger}) // net/http prints what servers send
-	klog.SetLogger(logger)
-	log.SetLogger(logger)
+	setLogger.Do(func() {
+		stdlog.SetFlags(0)
+		stdlog.SetOutput(logWriter{logger}) // net/http prints what servers send
+		klog.SetLogger(logger)
+		log.SetLogger(logger)
+	})
 	return log.IntoContext(ctx, logger)
 }
 

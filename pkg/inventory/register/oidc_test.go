@@ -164,7 +164,7 @@ func TestOIDCRefuses(t *testing.T) {
 	}{
 		{"no ServiceAccount", func(o *register.Options) { o.ServiceAccount = types.NamespacedName{} }, "needs the service account"},
 		{"one that does not exist", func(o *register.Options) { o.ServiceAccount.Name = "missing" }, `serviceaccounts "missing" not found`},
-		{"the audience of the hub", func(o *register.Options) { o.Audience = hub.Config.Host }, "one of the hub's own API server"},
+		{"the audience of the hub", func(o *register.Options) { o.Audience = hub.Issuer() }, "one of the hub's own API server"},
 		{"a prefix of Kubernetes", func(o *register.Options) { o.UsernamePrefix = "system:" }, "must not begin with system:"},
 		{"an audience with a space", func(o *register.Options) { o.Audience = "a b" }, "visible ASCII"},
 	} {
