@@ -171,17 +171,22 @@ func (o *options) read(ctx context.Context, r *result) (err error) {
 	}()
 	// Not all transports end with the context: that of a plugin which client-go runs waits
 	// for the plugin.
-	work, done := *r, make(chan error, 1)
-	go func() { done <- o.query.read(ctx, &work) }()
+	work, done := *r, make(chan struct{})
+	var readErr error // valid once done is closed
+	go func() {
+		defer close(done)
+		readErr = o.query.read(ctx, &work)
+	}()
 	select {
-	case err = <-done:
+	case <-done:
 		*r = work
-		return err
+		return readErr
 	case <-ctx.Done():
 	}
 	before := r.access
 	go func() {
-		if <-done; before == nil && work.access != nil {
+		<-done
+		if before == nil && work.access != nil {
 			work.access.Release()
 		}
 	}()
