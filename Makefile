@@ -12,6 +12,7 @@ FROM ?=
 KEEP ?=
 INSTALL_DIR ?=
 BASE ?=
+PUBLISH ?=
 
 # The race detector needs cgo, which Go switches off where there is no C compiler.
 RACE := $(if $(filter 1,$(shell $(GO) env CGO_ENABLED)),-race)
@@ -20,7 +21,7 @@ CONTROLPLANE := $(GO) -C hack/controlplane run -mod=readonly -buildvcs=false .
 TOOL := $(GO) tool -modfile=hack/tools/go.mod
 # Modules beside the root one: those with packages, and all.
 CODE_MODULES := hack/controlplane compat/multicluster-runtime test/compat
-MODULES := $(CODE_MODULES) hack/tools hack/tools/apidiff
+MODULES := $(CODE_MODULES) hack/release hack/tools hack/tools/apidiff
 
 main = $(patsubst %/main.go,./%,$(wildcard $(1)))
 COMMANDS := $(call main,cmd/*/main.go plugins/*/cmd/*/main.go)
@@ -149,6 +150,15 @@ generate: ## Bring generated files up to date.
 tidy: ## Tidy go.mod and go.sum of all modules.
 	@for module in . $(MODULES); do (cd $$module && $(GO) mod tidy) || exit; done
 
+.PHONY: release
+release: ## Build archives, bills of materials and digests into dist/. PUBLISH=1 publishes those of a tag, with GITHUB_TOKEN.
+	@$(GO) build -o bin/sbom ./hack/sbom
+	@tag=$$(git tag --points-at HEAD --list 'v[0-9]*' --sort=-version:refname | head -n 1) && \
+	if [ '$(PUBLISH)' = 1 ]; then test -n "$$tag" || { echo 'make release: no tag v… points to this commit' >&2; exit 2; }; \
+	elif [ -n "$$tag" ]; then set -- --skip=publish; \
+	else set -- --skip=publish --snapshot; fi && \
+	GORELEASER_CURRENT_TAG=$$tag $(GO) tool -modfile=hack/release/go.mod goreleaser release --clean "$$@"
+
 .PHONY: clean
-clean: ## Remove bin/. Caches outside of the tree stay.
-	@rm -rf bin
+clean: ## Remove bin/ and dist/. Caches outside of the tree stay.
+	@rm -rf bin dist

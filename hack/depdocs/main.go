@@ -23,7 +23,7 @@ import (
 
 const table = "docs/dependencies.md"
 
-var modules = []string{".", "hack/controlplane", "hack/tools", "hack/tools/apidiff"}
+var modules = []string{".", "hack/controlplane", "hack/release", "hack/tools", "hack/tools/apidiff"}
 
 func main() {
 	problems, err := run()
