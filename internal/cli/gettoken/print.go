@@ -89,13 +89,13 @@ func (o *options) printSummary(r result) error {
 	w := tabwriter.NewWriter(o.env.Out, 0, 8, 3, ' ', 0)
 	row := func(name, value string) {
 		if value != "" {
-			_, _ = fmt.Fprintf(w, "%s:\t%s\n", name, command.OneLine(value))
+			_, _ = fmt.Fprintf(w, "%s:\t%s\n", name, value)
 		}
 	}
-	row("Profile", r.profile)
-	row("Server", r.server)
-	row("Provider", r.provider)
-	row("Identity", identity(r.credential))
+	row("Profile", command.OneLine(r.profile))
+	row("Server", command.OneLine(r.server))
+	row("Provider", command.OneLine(r.provider))
+	row("Identity", command.OneLine(identity(r.credential)))
 	row("Expires", expiry(r.credential.Expiry, time.Now()))
 	if token := r.credential.Token; token != "" {
 		row("Token", o.secret(token))
@@ -112,7 +112,7 @@ func (o *options) printSummary(r result) error {
 
 func (o *options) secret(text string) string {
 	if o.showToken {
-		return text
+		return command.OneLine(text)
 	}
 	return o.env.Paint(command.Faint, fmt.Sprintf("hidden (%d characters), shown with --show-token", len(text)))
 }
