@@ -223,7 +223,7 @@ type mode struct {
 // Whatever happens to profiles and servers, no cluster is engaged twice at once, and
 // each cluster that can be reached in the end is engaged.
 func TestClustersAreEngagedOnce(t *testing.T) {
-	first, n := seedOf("ROLLCALL_SEED", 0), seedOf("ROLLCALL_SEEDS", 100)
+	first, n := seedOf("ROLLCALL_SEED", 0), seedOf("ROLLCALL_SEEDS", 50)
 	for seed := first; seed < first+n; seed++ {
 		synctest.Test(t, func(t *testing.T) { hostileMoves(t, uint64(seed)) })
 		if t.Failed() {

@@ -35,7 +35,8 @@ func (m *members) Connect(_ context.Context, p *inventory.Profile) (*fleet.Conne
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.counts[server]++
-	return &fleet.Connection{Cluster: &memberCluster{members: m, server: server}, Server: server, Fingerprint: server, Probe: func(ctx context.Context) (string, error) {
+	cl := &memberCluster{members: m}
+	return &fleet.Connection{Cluster: cl, Server: server, Fingerprint: server, Probe: func(ctx context.Context) (string, error) {
 		m.mu.Lock()
 		delay := m.delays[server]
 		m.mu.Unlock()
@@ -48,7 +49,8 @@ func (m *members) Connect(_ context.Context, p *inventory.Profile) (*fleet.Conne
 		if m.down[server] {
 			return "", errors.New("no response")
 		}
-		return m.uids[server], nil
+		cl.uid = m.uids[server]
+		return cl.uid, nil
 	}}, nil
 }
 
@@ -56,13 +58,13 @@ func (m *members) Connect(_ context.Context, p *inventory.Profile) (*fleet.Conne
 type memberCluster struct {
 	fakeCluster
 	members *members
-	server  string
+	uid     string // of the last response, guarded by members.mu
 }
 
 func (c *memberCluster) Start(ctx context.Context) error {
 	m := c.members
 	m.mu.Lock()
-	uid := m.uids[c.server]
+	uid := c.uid // which was verified: that of the server may change at the same instant
 	m.mu.Unlock()
 	m.run(uid, 1)
 	defer m.run(uid, -1)
