@@ -4,6 +4,7 @@
 package check
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 	"time"
@@ -91,7 +92,7 @@ func (o *options) table(reports []check.Report) *metav1.Table {
 			}
 		}
 		run := report.Step(check.StepCredential).Duration.Duration.String()
-		cells = append(cells, expires(report), or(user), or(version), run, or(report.Server))
+		cells = append(cells, expires(report), cmp.Or(user, "-"), cmp.Or(version, "-"), run, cmp.Or(report.Server, "-"))
 		table.Rows = append(table.Rows, metav1.TableRow{Cells: cells})
 	}
 	return table
@@ -126,13 +127,6 @@ func expires(report *check.Report) string {
 		return "-"
 	}
 	return duration.HumanDuration(time.Until(report.Credential.Expires.Time))
-}
-
-func or(text string) string {
-	if text == "" {
-		return "-"
-	}
-	return text
 }
 
 // printFailures prints why profiles failed, profiles of the same failure together.

@@ -4,6 +4,7 @@
 package list
 
 import (
+	"cmp"
 	"strings"
 	"time"
 
@@ -27,9 +28,9 @@ func (o *options) table(profiles ...*inventory.Profile) *metav1.Table {
 	}
 	for _, profile := range profiles {
 		cells := []any{
-			o.name(profile), or(inventory.ClusterSet(profile)), or(inventory.MemberID(profile)), version(profile),
+			o.name(profile), cmp.Or(inventory.ClusterSet(profile), "-"), cmp.Or(inventory.MemberID(profile), "-"), version(profile),
 			o.health(profile), access(profile), age(profile.CreationTimestamp),
-			profile.Spec.ClusterManager.Name, or(inventory.ClusterID(profile)), server(profile),
+			profile.Spec.ClusterManager.Name, cmp.Or(inventory.ClusterID(profile), "-"), server(profile),
 		}
 		if namespaced {
 			cells = append([]any{profile.Namespace}, cells...)
@@ -72,7 +73,7 @@ func access(profile *inventory.Profile) string {
 	for _, provider := range inventory.AccessProviders(profile) {
 		names = append(names, provider.Name)
 	}
-	return or(strings.Join(names, ","))
+	return cmp.Or(strings.Join(names, ","), "-")
 }
 
 func server(profile *inventory.Profile) string {
@@ -89,12 +90,4 @@ func age(created metav1.Time) string {
 		return "<unknown>"
 	}
 	return duration.HumanDuration(time.Since(created.Time))
-}
-
-// or returns "-" instead of an empty cell.
-func or(text string) string {
-	if text == "" {
-		return "-"
-	}
-	return text
 }
