@@ -38,6 +38,18 @@ type recorder struct {
 	last *loggedError
 }
 
+// Info implements logr.LogSink. Sources log an outage, which they expect to end, in this way.
+func (r *recorder) Info(level int, message string, keysAndValues ...any) {
+	for i := 0; i+1 < len(keysAndValues); i += 2 {
+		if keysAndValues[i] == "error" {
+			text := fmt.Sprintf("%s: %v", message, keysAndValues[i+1])
+			r.last.last.Store(&text)
+		}
+	}
+	r.LogSink.Info(level, message, keysAndValues...)
+}
+
+// Error implements logr.LogSink.
 func (r *recorder) Error(err error, message string, keysAndValues ...any) {
 	text := message
 	if err != nil {
